@@ -10929,10 +10929,6 @@ function classes.LBFGS:extend(sub_name, more) end
 ---@param options? table
 function classes.Optimizer:zero_grad(options) end
 
---- `(group)` The names of the group's numbers that a compiled function's steps read again at each call, in the order in which a step reads them.
----@param group any
-function classes.Optimizer:rates(group) end
-
 --- `(fn)` fn(optimizer) is called before each step. Gives a handle with remove().
 ---@param fn any
 function classes.Optimizer:register_step_pre_hook(fn) end

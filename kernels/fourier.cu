@@ -229,3 +229,26 @@ cudaError_t ty_k_fourier_lines(const ty_k_fourier *p, cudaStream_t s) {
   if (a.dtype == TY_F32) return large ? launch<float, 13>(a, s) : launch<float, 7>(a, s);
   return large ? launch<double, 13>(a, s) : launch<double, 7>(a, s);
 }
+
+/* ---- products of pairs: a thread computes one ---- */
+
+template <class T> __global__ void __launch_bounds__(THREADS) pairs_product(const ty_k_pairs a) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= a.n) return;
+  const T *x = (const T *)a.x[0], *y = (const T *)a.x[1];
+  int64_t left = i;
+  for (int d = a.ndim - 1; d >= 0; d--) {
+    const int64_t at = left % a.shape[d];
+    left /= a.shape[d];
+    x += at * a.stride[0][d];
+    y += at * a.stride[1][d];
+  }
+  const pair<T> z = times(pair<T>{x[0], x[a.between[0]]}, pair<T>{y[0], a.conjugate ? -y[a.between[1]] : y[a.between[1]]});
+  ((pair<T> *)a.o)[i] = z;
+}
+
+cudaError_t ty_k_pairs_product(const ty_k_pairs *p, cudaStream_t s) {
+  const ty_k_pairs a = *p;
+  return a.dtype == TY_F32 ? TY_LAUNCH(pairs_product<float>, blocks_for(a.n, THREADS), THREADS, s, a)
+                           : TY_LAUNCH(pairs_product<double>, blocks_for(a.n, THREADS), THREADS, s, a);
+}

@@ -291,6 +291,15 @@ typedef struct {
   void *o, *work[2];                                     /* work: lines x m pairs each, where m is more than a block takes */
 } ty_k_fourier;
 TY_K cudaError_t ty_k_fourier_lines(const ty_k_fourier *a, cudaStream_t s);
+/* o = the products of the pairs x[0] and x[1], or of x[1]'s conjugates; ndim dims of pairs, strides in numbers, between a pair's too */
+typedef struct {
+  int dtype, ndim;
+  bool conjugate;
+  int64_t n, shape[TY_K_DIMS], stride[2][TY_K_DIMS], between[2];
+  const void *x[2];
+  void *o;                                               /* contiguous */
+} ty_k_pairs;
+TY_K cudaError_t ty_k_pairs_product(const ty_k_pairs *a, cudaStream_t s);
 
 /* ---- sorting (sort.cu): contiguous lines ---- */
 typedef struct {

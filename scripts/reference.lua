@@ -11,7 +11,7 @@ local options = require "tycho.options"
 -- Names in public tables that are for the library itself.
 local INTERNAL = {}
 for name in ([[data.transforms.steps distributed.group_of distributed.within distributed.beside tycho.arange bar:line bar:show Module:check_state_dict
-  Optimizer:check_state_dict Optimizer:apply_gradients Optimizer:reads_rate SGD:lacks LBFGS:check LBFGS:check_state_dict
+  Optimizer:check_state_dict Optimizer:apply_gradients Optimizer:read_again SGD:lacks LBFGS:check LBFGS:check_state_dict
   LBFGS:add_param_group Scheduler:next_lr Scheduler:begin Scheduler:set Scheduler:start Scheduler:restart DataLoader:order DataLoader:engine
   DistributedDataParallel:clone Distribution:draw Distribution:log_prob]]):gmatch "%S+" do INTERNAL[name] = true end
 -- Methods that every layer, every dataset or every distribution has.

@@ -155,10 +155,59 @@ describe("compile, what is given,", function()
       local ways = f:report()
       for _, way in ipairs(ways) do assert.is_true(way.compiled, tostring(ways)) end
     end
+    local writes = tycho.compile(function(x, o)
+      o.seen = true
+      return x * 2, o
+    end, {guard = "inputs"})
+    for _ = 1, 6 do
+      local o = {by = 2}
+      local _, same = writes(tycho.ones(2), o)
+      assert.is_true(o.seen and rawequal(o, same))
+    end
+    assert.equal("an argument is a table that the function changes", writes:report()[1].why)
+    local gives = tycho.compile(function(x, o) return x * 2, o end, {guard = "inputs"})
+    for _ = 1, 6 do
+      local o = {by = 2}
+      assert.is_true(rawequal(o, (select(2, gives(tycho.ones(2), o)))))
+    end
     local changed, f = {by = 2}, tycho.compile(function(x, o) return x * o.by end, {guard = "inputs"})
     for k = 1, 6 do
       changed.by = k > 4 and 5 or 2                      -- the same table
       helper.close(f(tycho.ones(2), changed), tycho.full({2}, changed.by))
+    end
+  end)
+
+  it("gives a rule that extends an optimizer numbers, and sees a rate that becomes a tensor", function()
+    local seen
+    local Mine = tycho.optim.Muon:extend("Mine", {})
+    function Mine:rule(group, p, g, _, _, write) -- luacheck: ignore
+      seen = type(group.momentum) == "number" and group.momentum > 0
+      write(p, p - g * group.lr)
+    end
+    local w = nn.Parameter(tycho.ones(2, 2))
+    local opt = Mine({w}, {lr = 0.1})
+    local f = tycho.compile(function()
+      w.grad = nil
+      w:square():sum():backward()
+      opt:step()
+    end)
+    for _ = 1, 4 do f() end
+    assert.is_true(seen)
+    for _, name in ipairs {"SGD", "Adam", "Muon"} do
+      alike(function(wrap)
+        local p = nn.Parameter(tycho.ones(2, 2))
+        local o = tycho.optim[name]({p}, {lr = 0.5})
+        local step = wrap(function(x)
+          p.grad = nil;
+          (p * x):sum():backward()
+          o:step()
+        end)
+        return function(k)
+          if k == 5 then o.param_groups[1].lr = tycho.tensor(0.001) end
+          step(tycho.full({2, 2}, k))
+          return {p}
+        end
+      end, {guard = "inputs"})
     end
   end)
 

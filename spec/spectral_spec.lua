@@ -104,6 +104,54 @@ describe("fourier transforms", function()
     close(tycho.jit.trace(Net(), x)(x), Net()(x))
   end)
 
+  it("are mapped by vmap along any dim", function()
+    local z = tycho.randn(3, 6, 4, 5, 2)
+    for mapped = 1, 4 do
+      for dim = 1, 3 do
+        for _, name in ipairs {"fft", "ifft", "irfft"} do
+          local function fn(v) return fft[name](v, 7, dim) end
+          local want = {}
+          for i, v in ipairs(z:unbind(mapped)) do want[i] = fn(v) end
+          close(tycho.vmap(fn, mapped)(z), tycho.stack(want), name)
+        end
+        local x = z:select(-1, 1)
+        local want = {}
+        for i, v in ipairs(x:unbind(mapped)) do want[i] = fft.rfft(v, nil, dim) end
+        close(tycho.vmap(function(v) return fft.rfft(v, nil, dim) end, mapped)(x), tycho.stack(want), "rfft")
+      end
+    end
+    local a, b = tycho.randn(3, 4, 2), tycho.randn(4, 2)
+    close(tycho.vmap(fft.mul, {1, false})(a, b), fft.mul(a, b))
+    close(tycho.vmap(fft.mul, {false, 1})(b, a), fft.mul(b, a))
+  end)
+
+  it("multiply pairs of any layout", function()
+    for _, dtype in ipairs {"float64", "float32"} do
+      local function R(...) return tycho.randn(..., {dtype = dtype}) end
+      local a = R {3, 4, 5, 2}
+      for _, b in ipairs {a, R {5, 2}, R {4, 1, 2}, R {3, 5, 4, 2}:transpose(2, 3), R {3, 4, 5, 3}[{ {}, {}, {}, {2, 3} }], R {2, 5}:t(), R {2}} do
+        local re, im, br, bi = a:select(-1, 1), a:select(-1, 2), b:select(-1, 1), b:select(-1, 2)
+        local want = fft.complex(re * br - im * bi, re * bi + im * br)
+        close(fft.mul(a, b), want)
+        close(fft.mul(b, a), want)
+        close(core.ops.pairs_product(a, b, true), fft.mul(a, fft.conj(b)))
+      end
+      close(fft.mul(a[{ {}, {1, 0} }], a[{ {}, {1, 0} }]), a[{ {}, {1, 0} }])
+    end
+    local a = tycho.randn(3, 4, 2, {dtype = "float64", requires_grad = true})
+    local b = tycho.randn(4, 2, {dtype = "float64", requires_grad = true})
+    for _, conjugate in ipairs {false, true} do
+      local function fn(x, y) return core.ops.pairs_product(x, y, conjugate) end
+      assert.is_true(tycho.autograd.gradcheck(fn, {a, b}))
+      assert.is_true(tycho.autograd.gradgradcheck(fn, {a, b}))
+    end
+    local h = tycho.randn(3, 2):half()
+    assert.equal("float16", fft.mul(h, h).dtype)
+    assert.equal("int64", fft.mul(tycho.ones(2, 2, {dtype = "int64"}), tycho.ones(2, 2, {dtype = "int64"})).dtype)
+    fails("argument 1 has shape 3; complex numbers are pairs", fft.mul, tycho.ones(3), tycho.ones(2))
+    fails("don't broadcast", fft.mul, tycho.ones(3, 2), tycho.ones(4, 2))
+  end)
+
   it("take any dim of many, cut and filled up", function()
     local x = tycho.randn(3, 2, 1, 2, 2, 2, 2)
     local y = fft.rfft(x, 5, 1)

@@ -153,8 +153,8 @@ local function give_up(self, v, why)
   v.program, v.static, v.trusted, v.ways = nil, nil, nil, {}
 end
 
--- The settings of the optimizers' steps ({group=, rates=}), by name, or by name and place; where they have changed, fn is called
--- again. A learning rate that the step itself reads again isn't one of them.
+-- The settings of the optimizers' steps ({group=, read_again=}), by name, or by name and place; where they have changed, fn is called
+-- again. Numbers that the step itself reads again aren't among them.
 local function settings_of(steps)
   local out = {}
   for i, step in ipairs(steps) do
@@ -163,7 +163,9 @@ local function settings_of(steps)
       if type(x) ~= "table" then s[k] = x
       elseif k ~= "params" then for place, y in pairs(x) do s[k .. " " .. place] = y end end
     end
-    for _, name in ipairs(step.rates) do s[name] = nil end
+    for _, name in ipairs(step.read_again) do
+      if type(step.group[name]) == "number" then s[name] = nil end
+    end
     out[i] = s
   end
   return out
@@ -234,6 +236,8 @@ local function first_call(self, v, args)
   if not out[1] then error(out[2], 0) end
   if before and versions(v, args) ~= before then give_up(self, v, CHANGES) end
   local results = {n = out.n - 1, unpack(out, 2, out.n)}
+  local why = self.guard == "inputs" and tables.refused(v.content, args, results)
+  if why then give_up(self, v, why) end
   if joins(self, results) then self.variants[1] = v end
   return unpack(results, 1, results.n)
 end
@@ -329,6 +333,7 @@ local function call_and_run(self, v, args)
   end
   if ok then results_of.for_caller(v, args, given, results) end
   if ok and part then outside.join(part, way and v.program, results) end
+  why = why or ok and self.guard == "inputs" and tables.refused(v.content, args, results)
   if why then give_up(self, v, why) end
   if not ok then error(results[1], 0) end
   return unpack(results, 1, results.n)
@@ -343,7 +348,7 @@ local function trusted(v, way, args)
   if not program.trust(v.program, list) then return nil end
   local n = 0
   for _, step in ipairs(way.updates) do
-    for _, name in ipairs(step.rates) do
+    for _, name in ipairs(step.read_again) do
       n = n + 1
       if type(step.group[name]) == "number" then program.rate(v.program, n, step.group[name]) end
     end

@@ -1,8 +1,8 @@
--- Arguments of a compiled function that are tables of tensors, such as a batch with named fields.
+-- Arguments of a compiled function that are tables: of tensors, such as a batch with named fields, or of options.
 --
--- Idea: the tensors in the tables become separate arguments, after a text that says how the tables are built. What is compiled is a
--- function that builds the tables again and calls fn; the text is one more value by which variants differ. Invariant: changes that fn makes
--- to such a table reach the caller's table.
+-- Idea: options are compared by what they hold. Tensors in tables become separate arguments, after a text that says how the tables are
+-- built. What is compiled is a function that builds the tables again and calls fn; the text is one more value by which variants differ.
+-- Invariant: changes that fn makes to a table reach the caller's table.
 local core = require "tycho.core"
 
 local tables = {}
@@ -45,6 +45,14 @@ function tables.same_value(was, now, held, trusting)
   for k, x in pairs(now) do if not tables.same_value(held[k], x, plain(held[k]) and held[k] or nil, trusting) then return false end end
   for k in pairs(held) do if now[k] == nil then return false end end
   return true
+end
+
+-- Why a replay that doesn't call fn can't do what fn did with the tables of options among args (contents: what they held), or nil.
+function tables.refused(contents, args, results)
+  for i, held in pairs(contents) do
+    if not tables.same_value(nil, args[i], held, true) then return "an argument is a table that the function changes" end
+    for k = 1, results.n do if rawequal(results[k], args[i]) then return "a result is a table that is an argument" end end
+  end
 end
 
 -- Appends v's leaves to flat and its structure to text; gives the structure as a tree: {} or {keys=, items=}. nil: text can't identify it.

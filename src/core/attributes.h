@@ -90,6 +90,7 @@ enum {
   TY_AT_qr_rows_complete = 0,
   TY_AT_order_of_rows_m = 0,
   TY_AT_fourier_n = 0, TY_AT_fourier_kind = 1, TY_AT_fourier_scale = 2, TY_AT_fourier_inner = 3,
+  TY_AT_pairs_product_conjugate = 0,
   TY_AT_softmax_dim = 0, TY_AT_softmax_dtype = 1,
   TY_AT_log_softmax_dim = 0, TY_AT_log_softmax_dtype = 1,
   TY_AT_softmax_backward_dim = 0,
@@ -199,16 +200,16 @@ enum {
   X(multinomial, replacement) X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) \
   X(augment, random) X(augment, dtype) X(rng_state, device) X(dropout_mask, p) X(cholesky_factor, check) X(solve_system, check) \
   X(solve_triangle, upper) X(solve_triangle, unit) X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) \
-  X(fourier, kind) X(fourier, scale) X(fourier, inner) X(softmax, dim) X(softmax, dtype) X(log_softmax, dim) \
-  X(log_softmax, dtype) X(softmax_backward, dim) X(log_softmax_backward, dim) X(index, dims) X(index, ids) X(index_put, dims) \
-  X(index_put, accumulate) X(gather, dim) X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) X(scatter_combine, how) \
-  X(bag, padding) X(sort, dim) X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) X(topk, largest) X(topk, sorted) \
-  X(order_statistics, dim) X(searchsorted, right) X(bincount, minlength) X(conv2d, stride) X(conv2d, padding) X(conv2d, dilation) \
-  X(conv2d, groups) X(conv2d_backward_input, size) X(conv2d_backward_input, stride) X(conv2d_backward_input, padding) \
-  X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) X(conv2d_backward_weight, size) \
-  X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) X(conv2d_backward_weight, dilation) \
-  X(conv2d_backward_weight, groups) X(max_pool2d_indices, kernel_size) X(max_pool2d_indices, stride) \
-  X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) \
+  X(fourier, kind) X(fourier, scale) X(fourier, inner) X(pairs_product, conjugate) X(softmax, dim) X(softmax, dtype) \
+  X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) X(log_softmax_backward, dim) X(index, dims) X(index, ids) \
+  X(index_put, dims) X(index_put, accumulate) X(gather, dim) X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) \
+  X(scatter_combine, how) X(bag, padding) X(sort, dim) X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) \
+  X(topk, largest) X(topk, sorted) X(order_statistics, dim) X(searchsorted, right) X(bincount, minlength) X(conv2d, stride) \
+  X(conv2d, padding) X(conv2d, dilation) X(conv2d, groups) X(conv2d_backward_input, size) X(conv2d_backward_input, stride) \
+  X(conv2d_backward_input, padding) X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) \
+  X(conv2d_backward_weight, size) X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) \
+  X(conv2d_backward_weight, dilation) X(conv2d_backward_weight, groups) X(max_pool2d_indices, kernel_size) \
+  X(max_pool2d_indices, stride) X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) \
   X(max_pool2d_values, kernel_size) X(max_pool2d_values, stride) X(max_pool2d_values, padding) X(max_pool2d_values, ceil_mode) \
   X(max_pool2d_values, dilation) X(max_pool2d_backward, size) X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) \
   X(max_pool2d_backward, padding) X(max_pool2d_backward, ceil_mode) X(max_pool2d_backward, dilation) X(avg_pool2d, kernel_size) \

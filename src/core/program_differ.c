@@ -173,7 +173,7 @@ static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ty_clear_pending(was);
   rewind_leaves(was, p->at);
   ty_rewind_grads(was);
-  if (recall) p->recall = recall;
+  if (recall) p->recall = recall;          /* what is redone may differ again: then outer is still the one */
   ctx->map = NULL;
   ctx->recall = NULL;
   ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);

@@ -38,6 +38,7 @@ const char *ty_recall_refuses(const ty_op *op) {
 
 static ty_status begin(ty_ctx *ctx, ty_recall *r, bool again) {
   r->open = true;
+  r->busy = false;
   r->again = again;
   r->next = 0;
   r->trace = 0;

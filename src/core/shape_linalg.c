@@ -113,6 +113,23 @@ ty_status ty_infer_matrix_rows(ty_call *c) {
   return TY_OK;
 }
 
+/* The product of a and b, or of a and b's conjugate. */
+ty_status ty_infer_pairs_product(ty_call *c) {
+  const ty_tensor *a = c->in[0].t, *b = c->in[1].t;
+  int ndim = 0;
+  int64_t shape[TY_MAXDIM];
+  for (int i = 0; i < 2; i++) {
+    const ty_tensor *t = c->in[i].t;
+    if (t->dtype != a->dtype || (t->dtype != TY_F32 && t->dtype != TY_F64))
+      return ty_fail(c, "argument %d has dtype %s; both must be float32, or float64", i + 1, ty_dtype_names[t->dtype]);
+    if (t->ndim < 1 || t->shape[t->ndim - 1] != 2) return ty_fail(c, "argument %d of shape %s has no pairs", i + 1, ty_shape_of(t));
+  }
+  TY_TRY(ty_broadcast(c, shape, &ndim, a, a));
+  TY_TRY(ty_broadcast(c, shape, &ndim, b, a));
+  ty_set_shape(&c->meta[0], (ty_dtype)a->dtype, ndim, shape);
+  return TY_OK;
+}
+
 ty_status ty_infer_fourier(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   const int64_t n = c->at[TY_AT_fourier_n].i;

@@ -80,6 +80,8 @@ typedef struct {
    * tangle: back */
   void (*untangle[2])(void *yr, void *yi, const void *xr, const void *xi, const void *w, int64_t h, int64_t s, double ends, double between);
   void (*tangle[2])(void *yr, void *yi, const void *xr, const void *xi, const void *w, int64_t h, int64_t s, double ends, double between);
+  /* o[i] = a[i] b[i], or, with sign -1, times b[i]'s conjugate; strides: pairs */
+  void (*products[2])(void *o, int64_t os, const void *a, int64_t as, const void *b, int64_t bs, int64_t n, double sign);
 } ty_fourier_loops;
 /* o = a b + beta o, m x n, where b has rows of ldb elements, or, turned, columns (product_loops.c). ar, ac: elements from one row of a
  * to the next, and from one column to the next. k is at most TY_SMALL_K. */

@@ -1,4 +1,4 @@
-/* Fourier transforms of lines: along the last dim, or along one before others (core/fourier.h has the kinds).
+/* Fourier transforms of lines: along the last dim, or along one before others (core/fourier.h has the kinds); products of complex numbers.
  *
  * Idea: a bunch of lines is transformed at a time, with the same element of each line side by side, so that passes run over vectors;
  * threads share the bunches. Invariant: a line's result doesn't depend on its bunch. */
@@ -145,13 +145,13 @@ static void transform(const fourier *f, const char *x, char *o, int64_t s, char 
   } else lines_out(f, o, a, s, lanes, f->m, real);
 }
 
-/* Lines of `numbers` numbers, pairs or reals, before `inner` elements of other lines; apart: from one line to the next where inner is 1. */
+/* Lines of pairs or of reals, before `inner` elements of other lines; apart: from one line to the next where inner is 1. */
 static layout layout_of(bool of_pairs, int64_t inner, int64_t apart) {
   const int64_t width = of_pairs ? 2 : 1;
   return (layout){.step = width * inner, .beside = inner > 1 ? width : apart, .rows = inner > 1};
 }
 
-ty_status ty_cpu_fourier(ty_call *c) {
+static ty_status transforms(ty_call *c) {
   ty_tensor *x, *o = c->out[0];
   fourier f = {.kind = (int)c->at[TY_AT_fourier_kind].i, .n = c->at[TY_AT_fourier_n].i, .scale = c->at[TY_AT_fourier_scale].f,
                .k = ty_loop_type_of((ty_dtype)o->dtype), .size = (size_t)ty_itemsize(o)};
@@ -182,7 +182,8 @@ ty_status ty_cpu_fourier(ty_call *c) {
   const int64_t bunches = (beside + f.bunch - 1) / f.bunch;
   const char *from = ty_data(x);
   char *to = ty_data(o);
-  #pragma omp parallel num_threads(ty_threads_for(ty_numel(o) / out * f.n * 8))
+  const int threads = (int)TY_MIN((int64_t)ty_threads_for(ty_numel(o) / out * f.n * 8), groups * bunches);
+  #pragma omp parallel num_threads(threads)
   {
     char *work = ty_scratch(4 * ((size_t)((f.m + 1) * lanes_for(&f, f.bunch)) * f.size + APART) + room);
     if (!work) failed = true;
@@ -198,3 +199,42 @@ ty_status ty_cpu_fourier(ty_call *c) {
   if (own) free(w);
   return failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
 }
+
+/* ---- products of pairs ---- */
+
+typedef struct { ty_loop_type k; double sign; } products;
+static void run_products(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
+  const products *w = arg;
+  ty_cpu_loops()->fourier->products[w->k](ptr[0], stride[0], ptr[1], stride[1], ptr[2], stride[2], n, w->sign);
+}
+
+/* t, or a contiguous copy, as pairs whose strides are whole pairs. */
+static ty_status as_pairs(ty_ctx *ctx, ty_tensor *t, ty_tensor **out, int64_t stride[TY_MAXDIM]) {
+  bool whole = t->stride[t->ndim - 1] == 1;
+  for (int d = 0; d < t->ndim - 1; d++) whole = whole && t->stride[d] % 2 == 0;
+  if (whole) *out = ty_retain(t);
+  else TY_TRY(ty_contiguous(ctx, t, out));
+  for (int d = 0; d < t->ndim - 1; d++) stride[d] = (*out)->stride[d] / 2;
+  return TY_OK;
+}
+
+static ty_status multiply(ty_call *c) {
+  ty_tensor *o = c->out[0], *t[3] = {NULL};
+  products w = {ty_loop_type_of((ty_dtype)o->dtype), c->at[TY_AT_pairs_product_conjugate].i ? -1 : 1};
+  ty_iter it;
+  ty_status s = TY_OK;
+  ty_iter_init(&it, o->shape, o->ndim - 1);
+  for (int i = 0; i < 3 && s == TY_OK; i++) {
+    int64_t stride[TY_MAXDIM];
+    s = as_pairs(c->ctx, i ? c->in[i - 1].t : o, &t[i], stride);
+    if (s == TY_OK) ty_iter_add(&it, ty_data(t[i]), 2 * ty_itemsize(o), stride, t[i]->shape, t[i]->ndim - 1);
+  }
+  if (s == TY_OK && ty_numel(o)) {
+    ty_iter_done(&it);
+    ty_iter_each(&it, run_products, &w);
+  }
+  for (int i = 0; i < 3; i++) ty_release(t[i]);
+  return s;
+}
+
+ty_status ty_cpu_fourier(ty_call *c) { return c->op->id == TY_OP_fourier ? transforms(c) : multiply(c); }

@@ -140,3 +140,17 @@ static void FN(tangle)(void *restrict yr_, void *restrict yi_, const void *restr
     }
   }
 }
+
+TY_INLINE void FN(products_of)(T *restrict o, int64_t os, const T *restrict a, int64_t as, const T *restrict b, int64_t bs, int64_t n,
+  T sign) {
+  for (int64_t i = 0; i < n; i++) {
+    const T ar = a[2 * i * as], ai = a[2 * i * as + 1], br = b[2 * i * bs], bi = sign * b[2 * i * bs + 1];
+    o[2 * i * os] = ar * br - ai * bi;
+    o[2 * i * os + 1] = ar * bi + ai * br;
+  }
+}
+static void FN(products)(void *o, int64_t os, const void *a, int64_t as, const void *b, int64_t bs, int64_t n, double sign) {
+  if (os == 1 && as == 1 && bs == 1) FN(products_of)(o, 1, a, 1, b, 1, n, (T)sign);
+  else if (os == 1 && as == 1 && bs == 0) FN(products_of)(o, 1, a, 1, b, 0, n, (T)sign);
+  else FN(products_of)(o, os, a, as, b, bs, n, (T)sign);
+}

@@ -1,8 +1,9 @@
 /* Fourier transforms: lines of contiguous elements, and work space for long ones' passes, for kernels/fourier.cu. */
+#include <string.h>
 #include "cuda.h"
 #include "fourier.h"
 
-ty_status ty_cuda_fourier(ty_call *c) {
+static ty_status transforms(ty_call *c) {
   ty_tensor *x, *work[2] = {NULL, NULL}, *o = c->out[0];
   const int kind = (int)c->at[TY_AT_fourier_kind].i;
   const int64_t n = c->at[TY_AT_fourier_n].i;
@@ -29,3 +30,24 @@ ty_status ty_cuda_fourier(ty_call *c) {
   for (int i = 0; i < 2; i++) ty_release(work[i]);
   return st;
 }
+
+static ty_status multiply(ty_call *c) {
+  ty_tensor *o = c->out[0];
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
+  if (ty_numel(o) == 0) return TY_OK;
+  ty_k_pairs k = {.dtype = o->dtype, .ndim = o->ndim - 1, .n = ty_numel(o) / 2, .conjugate = c->at[TY_AT_pairs_product_conjugate].i != 0,
+                  .o = ty_data(o)};
+  memcpy(k.shape, o->shape, sizeof(int64_t) * (size_t)k.ndim);
+  for (int i = 0; i < 2; i++) {
+    const ty_tensor *t = c->in[i].t;
+    k.x[i] = ty_data(t);
+    k.between[i] = t->stride[t->ndim - 1];
+    for (int d = 0; d < t->ndim - 1; d++)
+      if (t->shape[d] > 1) k.stride[i][d + o->ndim - t->ndim] = t->stride[d];
+  }
+  return ty_cuda_launched(c, gpu, ty_k_pairs_product(&k, s));
+}
+
+ty_status ty_cuda_fourier(ty_call *c) { return c->op->id == TY_OP_fourier ? transforms(c) : multiply(c); }

@@ -457,7 +457,7 @@ static int native_bf16(lua_State *L) {
 }
 
 static int fourier_takes(lua_State *L) {       /* x, n, real -> whether x's device best takes n complex pairs, or reals, as they are */
-  const ty_tensor *x = ty_check(L, 1, "fft", "argument 1");
+  const ty_tensor *x = ty_check_any(L, 1, "fft", "argument 1");
   const int most = ty_device_of(x)->gpu < 0 ? TY_FOURIER_MOST : TY_FOURIER_MOST_GPU;
   lua_pushboolean(L, ty_fourier_takes(lua_toboolean(L, 3) ? TY_REAL : TY_FORWARD, (int64_t)luaL_checknumber(L, 2), most));
   return 1;

@@ -21,7 +21,9 @@ local function need_pairs(name, position, z)
       tostring(z.shape))
   end
 end
+local TAKEN = {float32 = true, float64 = true}
 local function product(a, b)
+  if a.dtype == b.dtype and TAKEN[a.dtype] then return ops.pairs_product(a, b) end
   local ar, ai = parts(a)
   local br, bi = parts(b)
   return pairs_of(ar * br - ai * bi, ar * bi + ai * br)
@@ -114,6 +116,7 @@ local KINDS = {
   irfft = {from_pairs = true, to_pairs = false, back = true},
 }
 
+local LONG = 16384          -- elements of a line, above which few lie side by side in a cache
 -- Transforms one dim of x; n: the signal's size, nil for x's size there.
 local function along(name, which, x, n, dim, norm)
   local kind = KINDS[which]
@@ -126,9 +129,11 @@ local function along(name, which, x, n, dim, norm)
   n = n or which == "irfft" and 2 * (have - 1) or have
   if n < 1 then fail(name, "a transform needs at least 1 element, got %d", n) end
   x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, dim)
-  local moved = dim ~= dims and not core.fourier_takes(x, n, from_pairs ~= to_pairs)
+  local inner, moved = 1, dim ~= dims and not core.fourier_takes(x, n, from_pairs ~= to_pairs)
+  for d = dim + 1, dims do inner = inner * x.shape[d] end
+  moved = moved or dim ~= dims and (inner < 4 or n > LONG)
   if moved then x = M.movedim(x, dim, dims) end
-  local inner = moved and 0 or dims - dim
+  inner = moved and 0 or dims - dim
   local y
   local scale = scale_of(norm, n, kind.back)
   if which == "rfft" then y = half_of(x, n, scale, inner) elseif which == "irfft" then y = whole_of(x, n, scale, inner)

@@ -373,6 +373,12 @@ R.tril = {x = function(g, k) return ops.tril(g, k) end}
 R.triu = {x = function(g, k) return ops.triu(g, k) end}
 R.flip = {x = function(g, dims) return ops.flip(g, dims) end}
 local FOURIER = {forward = "inverse", inverse = "forward", real = "half_once", half_once = "real", real_twice = "half", half = "real_twice"}
+R.pairs_product = {
+  a = function(g, b, conjugate) return ops.pairs_product(g, b, not conjugate) end,
+  b = function(g, a, conjugate)
+    if conjugate then return ops.pairs_product(a, g, true) end
+    return ops.pairs_product(g, a, true)
+  end}
 R.fourier = {x = function(g, n, kind, scale, inner) return ops.fourier(g, n, FOURIER[kind], scale, inner) end}
 R.pad_constant = {x = function(g, pad)
   local back = {}

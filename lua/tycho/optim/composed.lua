@@ -28,11 +28,11 @@ end
 
 local function class(name, defaults, own)
   local Class, made = new_class(name, defaults, own)
-  Class.of_ops, Class.own_rule = true, own               -- a user's rule may use the rate as a number
-  -- Class.scheduled: names of other numbers that schedules change, which the rule may be given as tensors
+  Class.of_ops = true
+  -- Class.built_rule: the library's rule, which may be given the rate and the numbers that Class.scheduled names as tensors
   function Class:update(group, b)
     no_grad(function()
-      if core.program.active() then group = with_tensors(group, self:rates(group), b) end
+      if core.program.active() then group = with_tensors(group, self:read_again(group), b) end
       local skip = b.found and ops.ne(b.found, 0)
       local wrote
       local function write(to, new)
@@ -196,4 +196,6 @@ function Muon:rule(group, p, g, s, _, write) -- luacheck: ignore
   local rate = group.adjust_lr_fn == "match_rms_adamw" and 0.2 * math.sqrt(math.max(rows, cols)) or math.sqrt(math.max(1, rows / cols))
   write(p, p * (1 - group.lr * group.weight_decay) - as(x, p) * (group.lr * rate))
 end
+for _, Class in ipairs {Rprop, ASGD, Adafactor, Muon} do Class.built_rule = Class.rule end
+
 return class

@@ -270,12 +270,14 @@ local function check_kinds(self, group)
 end
 
 local RATE = {"lr"}
--- The names of the group's numbers that a compiled function's steps read again at each call, in the order in which a step reads them.
-function Optimizer:rates(group)
+-- The names of the group's numbers that a compiled function's steps read again at each call, in the order in which a step reads them. A
+-- user's rule may use them as numbers; a scheduled number that is 0 takes no part.
+function Optimizer:read_again(group)
   if not self.of_ops then return RATE end
   local names = {}
-  for _, name in ipairs(self.own_rule and {} or {"lr", unpack(self.scheduled or {})}) do
-    if type(group[name]) == "number" then names[#names + 1] = name end
+  for _, name in ipairs(self.rule == self.built_rule and {"lr", unpack(self.scheduled or {})} or {}) do
+    local v = group[name]
+    if type(v) == "number" and (name == "lr" or v ~= 0) then names[#names + 1] = name end
   end
   return names
 end
@@ -327,7 +329,7 @@ function Optimizer:apply_gradients(scaling)
       end
       self:update(group, b)
       if program.updates then                              -- for a compiled function
-        program.updates[#program.updates + 1] = {group = group, rates = self:rates(group)}
+        program.updates[#program.updates + 1] = {group = group, read_again = self:read_again(group)}
       end
       -- nobody else has these handles, and the gradients' memory shouldn't wait for the collector
       for _, g in ipairs(self.hands_out and {} or b.grads) do core.free(g) end
