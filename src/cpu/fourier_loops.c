@@ -119,5 +119,6 @@ TY_INLINE void turned_f64(double *o, eight_double *b) {
 const ty_fourier_loops PASTE(ty_fourier_loops_, TY_ISA) = {
   .pass = {pass_f32, pass_f64}, .split = {split_f32, split_f64}, .join = {join_f32, join_f64},
   .split_rows = {split_rows_f32, split_rows_f64},
-  .join_rows = {join_rows_f32, join_rows_f64}, .untangle = {untangle_f32, untangle_f64}, .tangle = {tangle_f32, tangle_f64}, .products = {products_f32, products_f64},
+  .join_rows = {join_rows_f32, join_rows_f64}, .untangle = {untangle_f32, untangle_f64}, .tangle = {tangle_f32, tangle_f64},
+  .products = {products_f32, products_f64},
 };
