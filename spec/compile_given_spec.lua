@@ -124,6 +124,17 @@ describe("compile, what is given,", function()
           return {y, row, y:shares_memory(row)}
         end
       end, {guard = guard})
+      alike(function(wrap)
+        local f = wrap(function(x)
+          local y = x * 2
+          return y[1], y, {y, last = y:slice(2, 2, 2)}
+        end)
+        return function(k)
+          local row, y, t = f(tycho.full({2, 2}, k))
+          y:add_(1)
+          return {row, y, t.last, y:shares_memory(row), y:shares_memory(t.last), rawequal(y, t[1])}
+        end
+      end, {guard = guard})
     end
   end)
 

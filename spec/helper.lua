@@ -282,7 +282,7 @@ rawset(os, "tmpname", function()
   names[#names + 1] = name()
   return names[#names]
 end)
-helper.at_end = newproxy(true)
+helper.at_end = newproxy(true)             -- busted closes the state; a forked child, which ends by _exit, doesn't
 getmetatable(helper.at_end).__gc = function() os.execute("rm -rf " .. table.concat(names, " ")) end
 function helper.folder()
   local path = os.tmpname()

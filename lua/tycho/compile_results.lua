@@ -51,33 +51,44 @@ local function let_go(made)                              -- handles left to the 
     M.free(m[2])
   end
 end
+-- Calls visit for each tensor once, the larger ones first: wholes before their parts.
+local function largest_first(list, visit)
+  if #list > 1 then table.sort(list, function(a, b) return M.numel(a) > M.numel(b) end) end
+  for _, x in ipairs(list) do visit(x) end
+end
 function results_of.for_caller(v, args, given, results)
-  local made = {}
-  shared.each_tensor(results, function(x) return given_for(v, args, given, x, made) end)
+  local made, out = {}, {}
+  largest_first(shared.tensors_of(results), function(x) out[x] = out[x] or given_for(v, args, given, x, made) end)
+  shared.each_tensor(results, function(x) return out[x] end)
   let_go(made)
 end
 
 -- The results with a place (its number) for each tensor that belongs to the program, to an argument or to fn's constants; and the reverse.
 function results_of.templated(v, results)
-  local n = 0
+  local n, first = 0, {}
   return tree.map(results, function(x)
     if not core.is_tensor(x) then return x end
     n = n + 1
-    local kind = program.result_kind(v.program, n)
-    return kind ~= "other" and tree.place(n, kind) or core.keep(x)
+    first[x] = first[x] or n
+    local kind = program.result_kind(v.program, first[x])
+    return kind ~= "other" and tree.place(first[x], kind) or core.keep(x)
   end)
 end
 function results_of.filled(v, way, args, given)
-  local made = {}
-  local out = tree.fill(way.results, function(n, kind)
+  local made, list, number, kinds, out = {}, {}, {}, {}, {}
+  tree.fill(way.results, function(n, kind)
+    if kinds[n] then return end
     local r = program.result(v.program, n)
-    local out = kind == "constant" and ops.clone(r) or given_for(v, args, given, r, made)
-    for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out = args[i] end end
-    if not rawequal(out, r) then M.free(r) end
-    return out
+    list[#list + 1], number[r], kinds[n] = r, n, kind
+  end)
+  largest_first(list, function(r)
+    local n = number[r]
+    out[n] = kinds[n] == "constant" and ops.clone(r) or given_for(v, args, given, r, made)
+    for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out[n] = args[i] end end
+    if not rawequal(out[n], r) then M.free(r) end
   end)
   let_go(made)
-  return out
+  return tree.fill(way.results, function(n) return out[n] end)
 end
 
 return results_of
