@@ -129,11 +129,11 @@ local function along(name, which, x, n, dim, norm)
   n = n or which == "irfft" and 2 * (have - 1) or have
   if n < 1 then fail(name, "a transform needs at least 1 element, got %d", n) end
   x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, dim)
-  local inner, moved = 1, dim ~= dims and not core.fourier_takes(x, n, from_pairs ~= to_pairs)
-  for d = dim + 1, dims do inner = inner * x.shape[d] end
-  moved = moved or dim ~= dims and (inner < 4 or n > LONG)
+  local beside = 1                                       -- lines that lie side by side
+  for d = dim + 1, dims do beside = beside * x.shape[d] end
+  local moved = dim ~= dims and (beside < 4 or n > LONG or not core.fourier_takes(x, n, from_pairs ~= to_pairs))
   if moved then x = M.movedim(x, dim, dims) end
-  inner = moved and 0 or dims - dim
+  local inner = moved and 0 or dims - dim
   local y
   local scale = scale_of(norm, n, kind.back)
   if which == "rfft" then y = half_of(x, n, scale, inner) elseif which == "irfft" then y = whole_of(x, n, scale, inner)
