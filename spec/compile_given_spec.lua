@@ -127,12 +127,12 @@ describe("compile, what is given,", function()
       alike(function(wrap)
         local f = wrap(function(x)
           local y = x * 2
-          return y[1], y, {y, last = y:slice(2, 2, 2)}
+          return y[1], y:unsqueeze(1):expand(3, 2, 2), y, {y, last = y:slice(2, 2, 2)}
         end)
         return function(k)
-          local row, y, t = f(tycho.full({2, 2}, k))
+          local row, more, y, t = f(tycho.full({2, 2}, k))
           y:add_(1)
-          return {row, y, t.last, y:shares_memory(row), y:shares_memory(t.last), rawequal(y, t[1])}
+          return {row, y, more, t.last, y:shares_memory(row), y:shares_memory(t.last), y:shares_memory(more), rawequal(y, t[1])}
         end
       end, {guard = guard})
     end
@@ -180,6 +180,16 @@ describe("compile, what is given,", function()
     for _ = 1, 6 do
       local o = {by = 2}
       assert.is_true(rawequal(o, (select(2, gives(tycho.ones(2), o)))))
+    end
+    local gives_tensors = tycho.compile(function(t) return t.x * 2, t end, {guard = "inputs"})
+    local made = tycho.compile(function(x) return setmetatable({y = x * 2}, {}) end, {guard = "inputs"})
+    for k = 1, 6 do
+      local t = {x = tycho.full({2}, k)}
+      local y, same = gives_tensors(t)
+      assert.equal(2 * k, y[1])
+      assert.is_true(rawequal(t, same))
+      assert.equal(k, same.x[1])
+      assert.equal(2 * k, made(t.x).y[1])
     end
     local changed, f = {by = 2}, tycho.compile(function(x, o) return x * o.by end, {guard = "inputs"})
     for k = 1, 6 do

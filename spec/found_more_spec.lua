@@ -323,6 +323,19 @@ describe("found at the edges", function()
     end
   end)
 
+  it("a leaf that is frozen before the first backward from outside gets gradients later", function()
+    local w = tycho.ones(2, {requires_grad = true})
+    local f = tycho.compile(function(x) return (w * x):sum() end)
+    for k = 1, 6 do
+      w.grad = nil
+      w:requires_grad_(true)
+      local l = f(tycho.full({2}, k))
+      if k == 2 then w:requires_grad_(false) end
+      l:backward()
+      assert.equal(k ~= 2 and k or nil, w.grad and w.grad[1])
+    end
+  end)
+
   it("a leaf that has been frozen since forward gets no gradient", function()
     local w, u = tycho.ones(2, {requires_grad = true}), tycho.ones(2, {requires_grad = true})
     local loss = (w * 2 * u):sum()
@@ -345,6 +358,15 @@ describe("found at the edges", function()
         local l = f(tycho.full({2}, k))
         if outside then l:backward() end
         assert.equal(not freeze and k or nil, w.grad and w.grad[1])
+      end
+      freeze = false
+      for k = 1, outside and 8 or 0 do                       -- frozen outside, in the call that is recorded too
+        w.grad = nil
+        w:requires_grad_(true)
+        local l = f(tycho.full({2}, k))
+        if k % 3 == 2 then w:requires_grad_(false) end
+        l:backward()
+        assert.equal(k % 3 ~= 2 and k or nil, w.grad and w.grad[1])
       end
     end
   end)

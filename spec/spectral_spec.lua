@@ -104,6 +104,12 @@ describe("fourier transforms", function()
     close(tycho.jit.trace(Net(), x)(x), Net()(x))
   end)
 
+  it("are traced for other batches", function()
+    local traced = tycho.jit.trace(function(z) return fft.fft(z, nil, 1) end, tycho.randn(16, 3, 2))
+    local z = tycho.randn(16, 9, 2)
+    close(traced(z), fft.fft(z, nil, 1))
+  end)
+
   it("are mapped by vmap along any dim", function()
     local z = tycho.randn(3, 6, 4, 5, 2)
     for mapped = 1, 4 do

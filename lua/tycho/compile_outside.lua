@@ -83,6 +83,7 @@ local function pass(part, saved, grads)
   if shared.busy() then return program.pass(part.skeleton, saved, grads) end
   local kind = ""
   for _, g in ipairs(grads) do kind = kind .. (g and program.signature(g) or "-") end
+  for i, x in ipairs(part.parameters) do if not x.requires_grad then kind = kind .. " " .. i end end            -- frozen: left out
   local b = part.passes[kind]
   if not b then
     if part.kinds == MOST then return program.pass(part.skeleton, saved, grads) end

@@ -1,6 +1,6 @@
 -- The results of a compiled function: what its caller gets for the tensors that fn returned.
 --
--- Invariant: nothing that the caller holds changes by a later call, and what shared memory in fn's results shares it in the caller's.
+-- Invariant: nothing that the caller holds changes by a later call; a result that is a part of another, or the same, is so for the caller.
 local core = require "tycho.core"
 local shared = require "tycho.compile_shared"
 local tree = require "tycho.tree"
@@ -51,14 +51,23 @@ local function let_go(made)                              -- handles left to the 
     M.free(m[2])
   end
 end
--- Calls visit for each tensor once, the larger ones first: wholes before their parts.
-local function largest_first(list, visit)
-  if #list > 1 then table.sort(list, function(a, b) return M.numel(a) > M.numel(b) end) end
+-- Calls visit for each tensor once, wholes before their parts: those first that span most memory, and of these the dense ones.
+local function wholes_first(list, visit)
+  local span = {}
+  for _, x in ipairs(#list > 1 and list or {}) do
+    local stride = M.stride(x)
+    span[x] = M.numel(x) > 0 and 1 or 0
+    for d = 1, M.dim(x) do span[x] = span[x] + math.max(x.shape[d] - 1, 0) * stride[d] end
+  end
+  table.sort(list, function(a, b)
+    if span[a] ~= span[b] then return span[a] > span[b] end
+    return M.numel(a) == span[a] and M.numel(b) ~= span[b]
+  end)
   for _, x in ipairs(list) do visit(x) end
 end
 function results_of.for_caller(v, args, given, results)
   local made, out = {}, {}
-  largest_first(shared.tensors_of(results), function(x) out[x] = out[x] or given_for(v, args, given, x, made) end)
+  wholes_first(shared.tensors_of(results), function(x) out[x] = out[x] or given_for(v, args, given, x, made) end)
   shared.each_tensor(results, function(x) return out[x] end)
   let_go(made)
 end
@@ -81,7 +90,7 @@ function results_of.filled(v, way, args, given)
     local r = program.result(v.program, n)
     list[#list + 1], number[r], kinds[n] = r, n, kind
   end)
-  largest_first(list, function(r)
+  wholes_first(list, function(r)
     local n = number[r]
     out[n] = kinds[n] == "constant" and ops.clone(r) or given_for(v, args, given, r, made)
     for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out[n] = args[i] end end

@@ -4,6 +4,7 @@
 -- built. What is compiled is a function that builds the tables again and calls fn; the text is one more value by which variants differ.
 -- Invariant: changes that fn makes to a table reach the caller's table.
 local core = require "tycho.core"
+local is_module = require("tycho.nn.module").is_module
 
 local tables = {}
 
@@ -47,8 +48,15 @@ function tables.same_value(was, now, held, trusting)
   return true
 end
 
--- Why a replay that doesn't call fn can't do what fn did with the tables of options among args (contents: what they held), or nil.
+-- Why a replay that doesn't call fn can't do what fn did with the tables of options among args (contents: what they held), or give its
+-- results; or nil.
 function tables.refused(contents, args, results)
+  for k = 1, results.n do
+    local t = results[k]
+    if type(t) == "table" and getmetatable(t) ~= nil and not is_module(t) then
+      for _, x in pairs(t) do if core.is_tensor(x) then return "a result is a table with a metatable" end end
+    end
+  end
   for i, held in pairs(contents) do
     if not tables.same_value(nil, args[i], held, true) then return "an argument is a table that the function changes" end
     for k = 1, results.n do if rawequal(results[k], args[i]) then return "a result is a table that is an argument" end end
@@ -145,7 +153,12 @@ function tables.together(fn, trees, now, wrote)
       local from, out, n = 1, {...}, select("#", ...)
       for i, tree in ipairs(list) do
         from = give_back(tree, args[i], given[i], flat, from, wrote)
-        for k = 1, n do if tree.keys and rawequal(out[k], args[i]) then out[k] = given[i] end end
+        for k = 1, n do
+          if tree.keys and rawequal(out[k], args[i]) then
+            out[k] = given[i]
+            wrote()                        -- a replay without fn would give it as it was
+          end
+        end
       end
       if not ok then error((select(1, ...)), 0) end
       return unpack(out, 1, n)

@@ -6,6 +6,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
+local modes = require "tycho.modes"
 local def, fail, wrap = lib.def, lib.fail, lib.wrap
 local F = lib.functions
 
@@ -131,7 +132,8 @@ local function along(name, which, x, n, dim, norm)
   x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, dim)
   local beside = 1                                       -- lines that lie side by side
   for d = dim + 1, dims do beside = beside * x.shape[d] end
-  local moved = dim ~= dims and (beside < 4 or n > LONG or not core.fourier_takes(x, n, from_pairs ~= to_pairs))
+  local apart = (beside < 4 or n > LONG) and not modes.tracing           -- a trace takes other sizes
+  local moved = dim ~= dims and (apart or not core.fourier_takes(x, n, from_pairs ~= to_pairs))
   if moved then x = M.movedim(x, dim, dims) end
   local inner = moved and 0 or dims - dim
   local y
