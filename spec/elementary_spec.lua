@@ -41,7 +41,7 @@ describe("float32 functions", function()
   setup(function() tycho.manual_seed(5) end)
 
   local UNARY = {
-    {"exp", 1}, {"expm1", 1.5}, {"exp2", 1}, {"log", 1}, {"log1p", 1.5}, {"log2", 0.75}, {"log10", 0.7}, {"tan", 3.6, 40},
+    {"exp", 1}, {"expm1", 1.5}, {"exp2", 1}, {"log", 1}, {"log1p", 1.5}, {"log2", 0.6}, {"log10", 0.6}, {"tan", 3.6, 40},
     {"sin", 1.6, 40}, {"cos", 1.6, 40}, {"asin", 2.5, 0}, {"acos", 1.5, 0}, {"atan", 1.5}, {"sinh", 2}, {"cosh", 1.5}, {"asinh", 2},
     {"acosh", 2}, {"atanh", 2.5, 0}, {"tanh", 4.5}, {"erf", 1}, {"erfc", 3.5}, {"lgamma", 1}, {"digamma", 1}}
   for _, row in ipairs(UNARY) do

@@ -67,20 +67,21 @@ local function refused(self, args)
           args.overlapping[i], args.overlapping[k] = true, true
         end
       end
-    elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil and not tables.content(args[i]) then
-      return "an argument is a table, whose contents may change"
     end
   end
 end
 
 -- ways: by the number of the program's recording; trusted: the way that runs without calling fn; misses: consecutive calls that agreed with
--- no way.
-local function new_variant(args)
+-- no way. Or nil, and why there can be none.
+local function new_variant(self, args)
   local v = {n = args.n, args = {}, twin = args.twin, overlap = args.overlap, overlapping = args.overlapping or NONE, signature = {},
     content = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
   for i = 1, args.n do
     v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i]) or nil
     if not v.signature[i] then v.args[i], v.content[i] = args[i], tables.content(args[i]) end
+    if self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil and not v.content[i] then
+      return nil, "an argument is a table, whose contents may change"
+    end
   end
   return v
 end
@@ -375,6 +376,8 @@ local function variant_for(self, args)
       return v
     end
   end
+  local new, unfit = new_variant(self, args)
+  if not new then return nil, unfit end
   if #self.variants >= self.max_variants then
     local why = ("there are more than %d variants: arguments' shapes, dtypes or plain values, or modules' modes, differ from \z
       call to call ({max_variants=} sets the limit)"):format(self.max_variants)
@@ -392,8 +395,8 @@ local function variant_for(self, args)
     debug_print("%s", why)
     table.remove(self.variants)
   end
-  table.insert(self.variants, 1, new_variant(args))
-  return self.variants[1]
+  table.insert(self.variants, 1, new)
+  return new
 end
 
 local Compiled = {}
@@ -409,7 +412,7 @@ local function of_leaves(self, args, text, flat)
   self.leaves = self.leaves or new_compiled(tables.together(self.fn, self.trees, function() return self.given end,
     function() self.wrote = true end), self)
   if self.wrote and self.guard == "inputs" then          -- a replay without fn would not change the table
-    self.leaves.why = "an argument is a table that the function changes"
+    self.leaves.why = "an argument is a table that the function changes or returns"
     return self.fn(unpack(args, 1, args.n))
   end
   local before = self.given

@@ -144,7 +144,8 @@ function tables.apart(args, trees)
   return text, flat
 end
 
--- fn for arguments that were taken apart. now(): the arguments as the caller gave them; wrote(): called when fn changes one of the tables.
+-- fn for arguments that were taken apart. now(): the arguments as the caller gave them; wrote(): called when fn changes one of the tables,
+-- or gives it back.
 function tables.together(fn, trees, now, wrote)
   return function(text, ...)
     local list, flat, args, at, given = trees[text], {...}, {}, 1, now()

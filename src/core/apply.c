@@ -311,9 +311,9 @@ static ty_status apply_once(ty_call *c, const ty_backend *b, ty_tensor *into, ty
 }
 
 /* Within a checkpoint that keeps some results. Ops that the call itself needs (in a backend, in hooks) aren't the function's: meanwhile
-   the context has no list. */
+   the list is busy. */
 static ty_status apply_recalling(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
-  c->recall->busy = true;                  /* what the op itself calls doesn't count */
+  c->recall->busy = true;
   ty_recall_note(c->recall, c->op);
   ty_status s = apply_once(c, b, into, out);
   if (s == TY_OK && !into && ty_recall_keeps(c)) {

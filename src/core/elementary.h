@@ -114,48 +114,28 @@ TY_INLINE float ty_exp_down_f32(float x) {
   return x < -87.3f ? 0.0f : y;
 }
 
-/* With x = m 2^k, m in sqrt(1/2) .. sqrt(2), x > 0 and finite: gives k, *f_ = f = m - 1, *z = f^2, and *cubic in
- * log(m) = f - z / 2 + *cubic. */
-TY_INLINE float ty_log_part(float x, float *f_, float *z_, float *cubic) {
+TY_INLINE float log_f32(float x) {
   float y = x < FLT_MIN ? x * 8388608.0f : x;                           /* denormals */
   float bias = x < FLT_MIN ? -23.0f : 0.0f;
   uint32_t u = ty_bits(y);
-  int32_t e = (int32_t)((u - 0x3f3504f3u)) >> 23;
-  float f = ty_float(u - ((uint32_t)e << 23)) - 1.0f, z = f * f;
+  int32_t e = (int32_t)((u - 0x3f3504f3u)) >> 23;                       /* mantissa in sqrt(1/2) .. sqrt(2) */
+  float m = ty_float(u - ((uint32_t)e << 23)) - 1.0f, k = (float)e + bias;
   float p = 7.0376836292e-2f;
-  p = __builtin_fmaf(p, f, -1.1514610310e-1f);
-  p = __builtin_fmaf(p, f, 1.1676998740e-1f);
-  p = __builtin_fmaf(p, f, -1.2420140846e-1f);
-  p = __builtin_fmaf(p, f, 1.4249322787e-1f);
-  p = __builtin_fmaf(p, f, -1.6668057665e-1f);
-  p = __builtin_fmaf(p, f, 2.0000714765e-1f);
-  p = __builtin_fmaf(p, f, -2.4999993993e-1f);
-  p = __builtin_fmaf(p, f, 3.3333331174e-1f);
-  *f_ = f;
-  *z_ = z;
-  *cubic = p * f * z;
-  return (float)e + bias;
-}
-/* y, a logarithm of x, with C's rules for 0, negative x, inf and NaN */
-TY_INLINE float ty_log_edges(float x, float y) {
-  y = x == 0.0f ? -INFINITY : y;
-  y = x < 0.0f ? NAN : y;
-  return x == INFINITY || x != x ? x : y;
-}
-TY_INLINE float log_f32(float x) {
-  float f, z, cubic, k = ty_log_part(x, &f, &z, &cubic);
-  float r = __builtin_fmaf(k, -2.12194440e-4f, cubic);
-  r = __builtin_fmaf(z, -0.5f, r) + f;
-  return ty_log_edges(x, __builtin_fmaf(k, 0.693359375f, r));
-}
-/* k a + log(m) b: the logarithm to any base, each constant a pair (a + a_low, b + b_low); k a is exact: a has few digits. log(m) is high +
- * low. */
-TY_INLINE float ty_log_base(float x, float a, float a_low, float b, float b_low) {
-  float f, z, cubic, k = ty_log_part(x, &f, &z, &cubic), h = 0.5f * z, high = f - h;
-  float low = __builtin_fmaf(-0.5f, __builtin_fmaf(f, f, -z), f - high - h + cubic), p = high * b;
-  float t = __builtin_fmaf(low, b, __builtin_fmaf(high, b_low, __builtin_fmaf(high, b, -p)));
-  float w = k * a, y = w + p, v = y - w;
-  return ty_log_edges(x, y + (t + (p - v) + (w - (y - v)) + k * a_low));
+  p = __builtin_fmaf(p, m, -1.1514610310e-1f);
+  p = __builtin_fmaf(p, m, 1.1676998740e-1f);
+  p = __builtin_fmaf(p, m, -1.2420140846e-1f);
+  p = __builtin_fmaf(p, m, 1.4249322787e-1f);
+  p = __builtin_fmaf(p, m, -1.6668057665e-1f);
+  p = __builtin_fmaf(p, m, 2.0000714765e-1f);
+  p = __builtin_fmaf(p, m, -2.4999993993e-1f);
+  p = __builtin_fmaf(p, m, 3.3333331174e-1f);
+  float z = m * m, r = p * m * z;
+  r = __builtin_fmaf(k, -2.12194440e-4f, r);
+  r = __builtin_fmaf(z, -0.5f, r) + m;
+  r = __builtin_fmaf(k, 0.693359375f, r);
+  r = x == 0.0f ? -INFINITY : r;
+  r = x < 0.0f ? NAN : r;
+  return x == INFINITY || x != x ? x : r;
 }
 
 /* A quotient of an odd and an even polynomial, x clamped to a bound; from 9.02 on the result rounds to 1. */
@@ -281,6 +261,16 @@ TY_INLINE float ty_log_pair(float x, float *high, float *low) {
   *high = __builtin_fmaf(2.0f, q, p);
   *low = __builtin_fmaf(2.0f, q, -*high) + p + __builtin_fmaf(2.0f, rest, p_low);
   return (float)e + (x < FLT_MIN ? -23.0f : 0.0f);
+}
+/* k a + log(m) b: the logarithm to any base, each constant a pair (a + a_low, b + b_low) */
+TY_INLINE float ty_log_base(float x, float a, float a_low, float b, float b_low) {
+  float high, low, k = ty_log_pair(x, &high, &low);
+  float p = high * b, t = __builtin_fmaf(high, b, -p) + __builtin_fmaf(high, b_low, low * b);
+  float w = k * a, y = w + p, v = y - w;                                   /* k a is exact: a has few digits */
+  y = y + (t + (p - v) + (w - (y - v)) + k * a_low);
+  y = x == 0.0f ? -INFINITY : y;
+  y = x < 0.0f ? NAN : y;
+  return x == INFINITY || x != x ? x : y;
 }
 TY_INLINE float log2_f32(float x) { return ty_log_base(x, 1.0f, 0.0f, 1.44269502f, 1.92596299e-8f); }
 TY_INLINE float log10_f32(float x) { return ty_log_base(x, 0.301025391f, 4.60503907e-6f, 0.434294492f, -1.00879366e-8f); }

@@ -91,27 +91,26 @@ BY_BLOCKS(64, double, f64, 64, 8, 8)
 #define BLOCKS(X) X(16)
 #endif
 
-/* o = the transpose of b (8 x 8) */
-TY_INLINE void turned_f32(float *o, eight_float *b) {
+/* o = the transpose of b (8 x 8), in registers or, where vectors are narrower than a row, one by one */
+#define TURNED(bytes, T, t, size) \
+  TY_INLINE void turned_##t(T *o, eight_##T *b) { \
+    block_##bytes##_##t x[8], y[8]; \
+    memcpy(x, b, sizeof x); \
+    EXCHANGE_##size##_8(x, y) \
+    memcpy(o, y, sizeof y); \
+  }
+#define TURNED_SINGLY(T, t) \
+  TY_INLINE void turned_##t(T *o, eight_##T *b) { for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) o[8 * i + j] = b[j][i]; }
 #if WIDTH >= 32
-  block_32_f32 x[8], y[8];
-  memcpy(x, b, sizeof x);
-  EXCHANGE_4_8(x, y)
-  memcpy(o, y, sizeof y);
+TURNED(32, float, f32, 4)
 #else
-  for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) o[8 * i + j] = b[j][i];
+TURNED_SINGLY(float, f32)
 #endif
-}
-TY_INLINE void turned_f64(double *o, eight_double *b) {
 #if WIDTH >= 64
-  block_64_f64 x[8], y[8];
-  memcpy(x, b, sizeof x);
-  EXCHANGE_8_8(x, y)
-  memcpy(o, y, sizeof y);
+TURNED(64, double, f64, 8)
 #else
-  for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) o[8 * i + j] = b[j][i];
+TURNED_SINGLY(double, f64)
 #endif
-}
 
 #define LOOPS "fourier_loops.h"
 #include "floats.h"

@@ -258,7 +258,7 @@ void ty_cuda_is_late(const ty_storage *s) {
 
 void ty_cuda_settle(const ty_storage *s, ty_stream *stream, bool written) {
   ty_block *b = s->block;
-  if (!b) return;
+  if (!b || (!b->nuser && !b->late)) return;             /* mostly */
   pthread_mutex_lock(&ty_heap_lock);
   if (b->late && b->stream != stream) ty_stream_wait_for(stream, b->stream);
   for (int i = 0; written && i < b->nuser; i++)

@@ -28,14 +28,15 @@ typedef struct ty_block {
   uint64_t graph_pool;                     /* id of the graph pool it was allocated for; 0: none */
   uint64_t since;                          /* free: the heap's clock when it became so */
   ty_stream *user[USERS];                  /* other streams that have used it since it was allocated */
-  int nuser, nwait;
+  _Atomic int nuser;                       /* the heap's lock is held to change it or late */
+  int nwait;
   cudaEvent_t wait[USERS];                 /* must happen before it is free */
   ty_stream *by[USERS];                    /* the stream of each event */
   bool free, small;
   bool used;                               /* since it came from the device */
   bool unmarked;                           /* freed during a capture, so that its events are recorded later */
   bool awaited;                            /* in the list of waiting blocks */
-  bool late;                               /* its tensor has been moved here, on its stream, after others may have waited for that stream */
+  _Atomic bool late;                       /* its tensor was moved here, on its stream, which others may have waited for before */
   bool unmapped;                           /* addresses without memory */
   size_t piece;                            /* of its expandable segment; 0: the segment is an ordinary one */
   struct ty_block *earlier, *later;        /* a segment's first block: in the list of segments */
