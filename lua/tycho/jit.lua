@@ -56,14 +56,14 @@ Traced._inside = inside
 
 -- Whether dim d of input i may have another size; all inputs that had input 1's size there then have the same one.
 local function is_free(p, i, d)
-  if d == P.batch_dim(p, i) then return false end
-  for _, free in ipairs(p.free or {}) do if free == d then return p.inputs[i].shape[d] == p.inputs[1].shape[d] end end
-  return false
+  return d ~= P.batch_dim(p, i) and P.step(p, d) ~= nil and p.inputs[i].shape[d] == p.inputs[1].shape[d]
 end
 local function free_text(p, i)
   local batch = P.batch_dim(p, i)
   local out = {batch > 0 and tostring(batch) or nil}
-  for d = 1, #p.inputs[i].shape do if is_free(p, i, d) then out[#out + 1] = tostring(d) end end
+  for d = 1, #p.inputs[i].shape do
+    if is_free(p, i, d) then out[#out + 1] = P.step(p, d) == 1 and tostring(d) or ("%d in multiples of %d"):format(d, P.step(p, d)) end
+  end
   return table.concat(out, ", ")
 end
 
@@ -91,7 +91,7 @@ function Traced:forward(...)
     for d = 1, fits and #want.shape or 0 do
       local size = is_free(p, i, d) and M.dim(given[1]) >= d and given[1].shape[d]
       shape[d] = size or d == of_batch and batch or want.shape[d]
-      fits = fits and x.shape[d] == shape[d]
+      fits = fits and x.shape[d] == shape[d] and (not size or size % P.step(p, d) == 0)
     end
     if not fits then
       local made, needed, dims = table.concat(want.shape, "x"), table.concat(shape, "x"), free_text(p, i)
@@ -112,7 +112,7 @@ function Traced:forward(...)
     if p.tensors[i].kind == "constant" then constants[#constants + 1] = t end
   end
   local device, sizes = given[1] and given[1].device, {[0] = batch}
-  for d = 1, given[1] and M.dim(given[1]) or 0 do sizes[d] = given[1].shape[d] end
+  for d = 1, given[1] and M.dim(given[1]) or 0 do sizes[d] = given[1].shape[d] / (P.step(p, d) or 1) end
   for _, node in ipairs(p.nodes) do
     local args = arguments(node.args, value, sizes, device)
     if node.inplace then
@@ -134,16 +134,19 @@ function Traced:forward(...)
   return out
 end
 
-local function argument_text(a)
+local function argument_text(a, p)
   if is_value(a) then return "%" .. a.v end
   if type(a) ~= "table" then return tostring(a) end
   if a.n then return a.n end
   local out = {}
   if a.of then
-    for i, d in ipairs(a.of) do out[i] = d == 0 and "batch" or "dim" .. d end
+    for i, d in ipairs(a.of) do
+      local step = d > 0 and P.step(p, d) or 1
+      out[i] = d == 0 and "batch" or "dim" .. d .. (step > 1 and "/" .. step or "")
+    end
     return table.concat(out, "*") .. (a.size ~= 1 and "*" .. a.size or "") .. (a.plus and ("%+d"):format(a.plus) or "")
   end
-  for i, b in ipairs(a) do out[i] = argument_text(b) end
+  for i, b in ipairs(a) do out[i] = argument_text(b, p) end
   return "{" .. table.concat(out, ", ") .. "}"
 end
 
@@ -159,7 +162,7 @@ function Traced:graph()
     local names, args = {}, {}
     for name in pairs(node.args) do names[#names + 1] = name end
     table.sort(names)
-    for _, name in ipairs(names) do args[#args + 1] = name .. "=" .. argument_text(node.args[name]) end
+    for _, name in ipairs(names) do args[#args + 1] = name .. "=" .. argument_text(node.args[name], p) end
     local out = {}
     for i, v in ipairs(node.out) do out[i] = "%" .. v end
     lines[#lines + 1] = ("%s%s%s(%s)"):format(table.concat(out, ", "), #out > 0 and " = " or "",
@@ -176,7 +179,7 @@ end
 -- with the examples, tensors or tables of them, without gradients, in its present mode. Later calls may have another batch size where the
 -- model does the same ops for two batch sizes; the batch is dim 1 or 2 of the first example, and at most one dim of each other. Other dims
 -- of the first example (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several
--- sizes, with numbers that stay the same or are multiples of sizes.
+-- sizes, or for all multiples of a number, with numbers that stay the same or are multiples of sizes.
 -- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
 -- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train
 -- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in.
@@ -202,8 +205,8 @@ function Traced:save(path)
   end
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, data,
-    core.json_encode {tycho_program = {version = p.takes and p.version or 2, inputs = p.inputs, tensors = entries, nodes = nodes,
-    results = p.results, takes = p.takes, batch = p.batch, free = p.free, several = p.several}})
+    core.json_encode {tycho_program = {version = P.VERSION, inputs = p.inputs, tensors = entries, nodes = nodes,
+    results = p.results, takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, several = p.several}})
 end
 
 local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops by their names in older files

@@ -1,15 +1,17 @@
 -- Traced programs as data: jit.lua makes, saves and runs them, and jit_freeze.lua changes them.
 --
 -- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results,
--- batch, free, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
+-- batch, free, steps, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
 -- In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that follows sizes is {size = times, of =
--- list, plus = number}: times, multiplied by the sizes of the listed dims of input 1 (0: the batch), plus the number.
+-- list, plus = number}: times, multiplied by the sizes, in steps, of the listed dims of input 1 (0: the batch), plus the number.
 -- takes: if some arguments are tables, a tree of inputs for each argument.
 -- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
 -- free: further dims of input 1 whose sizes may differ; an input with the same size there as input 1 follows it.
+-- steps: if some of them have steps, the step of each: the size must be a multiple of it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
-local P = {VERSION = 4}                -- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim
+-- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim; 5: steps
+local P = {VERSION = 5}
 
 -- The ops that a program may use; op.params also gets each parameter's place by its name.
 local allowed = {}
@@ -91,14 +93,19 @@ local function unfold(x, fn)
 end
 
 ---- nodes ----
--- The value of a number that follows sizes.
+-- The step of dim d of input 1; nil: its size is fixed, or it is the batch.
+function P.step(p, d)
+  for i, free in ipairs(p.free or {}) do if free == d then return p.steps and p.steps[i] or 1 end end
+end
+
+-- The value of a number that follows sizes, which are in steps.
 local function sized(x, sizes)
   local n = x.size
   for _, d in ipairs(x.of) do n = n * sizes[d] end
   return n + (x.plus or 0)
 end
 P.sized = sized
--- A node's arguments for its op, from the values so far. sizes: the batch's at [0], and those of input 1's dims.
+-- A node's arguments for its op, from the values so far. sizes: the batch's at [0], and those of input 1's dims, in steps.
 local function arguments(args, value, sizes, device)
   local out = {}
   for name, a in pairs(args) do
@@ -206,6 +213,8 @@ local function validate_inputs(p)
   for _, d in ipairs(p.free ~= nil and list(p.free, "free dims") or {}) do
     need(whole(d, 8) and d ~= P.batch_dim(p, 1) and d <= #p.inputs[1].shape, "dim %s can't be free", tostring(d))
   end
+  need(p.steps == nil or #list(p.steps, "steps") == #(p.free or {}), "there must be a step for each free dim")
+  for i, step in ipairs(p.steps or {}) do need(whole(step, 2^48), "dim %d has the step %s", p.free[i], tostring(step)) end
 end
 
 local function validate_tensors(p, tensors, reserved)

@@ -245,11 +245,12 @@ end
 -- A second size below n, for n >= 4, where sizes above n are refused, as by a table of positions that ends there.
 local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
 
--- The other dims of the first input whose sizes numbers follow: a list; and the places of these numbers, the batch's among them, if all
--- sizes may change together. batch: the batch dim of each input.
+-- The other dims of the first input whose sizes numbers follow: a list; each one's step; and the places of these numbers, the batch's among
+-- them, if all sizes may change together. batch: the batch dim of each input. A dim's step is the least divisor of its size whose multiples
+-- the model takes: 4 where it halves a picture twice and puts the parts together again. Numbers follow a size in steps.
 local function growing_dims(model, copies, a, free, batch, follows)
-  local first, places, found, fixed, ends = copies[1].shape, {}, {}, {}, {}
-  for _, d in ipairs(free) do fixed[d] = true end
+  local first, places, found, fixed, steps, ends = copies[1].shape, {}, {}, {}, {}, {}
+  for _, d in ipairs(free) do fixed[d], steps[d] = true, 1 end
   if batch then fixed[batch[1]] = true end
   local function changed(sizes, batch_size)
     local other = {}
@@ -260,55 +261,70 @@ local function growing_dims(model, copies, a, free, batch, follows)
     end
     return tried(model, other)
   end
-  for d, n in ipairs(first) do
-    local function grown_to(size)
-      local ok, b = changed({[d] = size})
-      return ok and generalise(a, b, n, size), ok
-    end
-    local grown, fits = false, true
-    if not fixed[d] and n > 1 then grown, fits = grown_to(larger(n)) end
-    if not fits and n > 3 then
-      ends[d] = true
-      grown = grown_to(less(n))
-    end
-    local again = grown and (smaller(n) == n and grown or grown_to(smaller(n)))
+  -- The numbers that follow dim d, of n steps, if it gets `size` steps, or false; and whether the model runs then.
+  local function grown_to(d, step, size)
+    local ok, b = changed({[d] = size * step})
+    return ok and generalise(a, b, first[d] / step, size), ok
+  end
+  -- The numbers that follow dim d in steps, or false; and whether larger sizes are refused.
+  local function grown_by(d, step)
+    local n, ended = first[d] / step, false
+    local grown, fits = grown_to(d, step, step == 1 and larger(n) or 2 * n + 1)
+    if not fits and n > 3 then grown, ended = grown_to(d, step, less(n)), true end
+    local again = grown and (smaller(n) == n and grown or grown_to(d, step, smaller(n)))
     local alike = again and #again == #grown
     for k, g in ipairs(alike and grown or {}) do
       for f = 1, 4 do alike = alike and g[f] == again[k][f] end
     end
-    if alike then
+    return alike and grown, ended
+  end
+  for d, n in ipairs(first) do
+    local grown, step, ended = false, 1, nil
+    if not fixed[d] and n > 1 then grown, ended = grown_by(d, 1) end
+    if not fixed[d] and not grown and (grown_to(d, n, 2) or n % 2 == 0 and grown_to(d, n / 2, 1)) then     -- a multiple of any step
+      repeat
+        step = step + 1
+        if n % step == 0 then grown, ended = grown_by(d, step) end
+      until grown or step >= n
+    end
+    if grown then
       note(places, grown, d)
-      found[#found + 1] = d
+      found[#found + 1], steps[d], ends[d] = d, step, ended
     end
   end
-  if #found == 0 then return {}, nil end
+  if #found == 0 then return {}, steps, nil end
   if batch then note(places, follows, 0) end
-  local sizes, batch_size = {}, batch and larger(first[batch[1]]) or nil
+  local sizes, counts, batch_size = {}, {}, batch and larger(first[batch[1]]) or nil
   for _, list in ipairs {free, found} do
-    for _, d in ipairs(list) do sizes[d] = ends[d] and less(first[d]) or 2 * first[d] + d end
+    for _, d in ipairs(list) do
+      local n = first[d] / steps[d]
+      counts[d] = ends[d] and less(n) or 2 * n + d
+      sizes[d] = counts[d] * steps[d]
+    end
   end
   local ok, b = changed(sizes, batch_size)
-  local function old(d) return first[d == 0 and batch[1] or d] end
-  sizes[0] = batch_size
+  local function old(d) return d == 0 and first[batch[1]] or first[d] / steps[d] end
+  counts[0] = batch_size
   local together = ok and same_calls(a, b, function(x, y, holder, key)
     local p = places[holder] and places[holder][key]
     local now = p and following(x, p, old)
     if not p then return equal(x, y) end
-    return now ~= nil and P.sized(now, sizes) == y
+    return now ~= nil and P.sized(now, counts) == y
   end)
-  if together then return found, places end
-  return {}, nil
+  if together then return found, steps, places end
+  return {}, steps, nil
 end
 
--- Sets p.batch and p.free, and puts numbers that follow sizes into the record.
+-- Sets p.batch, p.free and p.steps, and puts numbers that follow sizes into the record.
 local function note_free_sizes(p, model, copies, a)
   if P.changed(a.events) then return end                 -- a second run would change tensors again
   local free, first = free_dims(model, copies, a) or {}, copies[1].shape
   local batch, follows = batch_dims(model, copies, a, free)
-  local growing, places = growing_dims(model, copies, a, free, batch, follows)
+  local growing, steps, places = growing_dims(model, copies, a, free, batch, follows)
+  local function size(d) return d == 0 and first[batch[1]] or first[d] / steps[d] end
   if places then
     for holder, keys in pairs(places) do
-      for key, at in pairs(keys) do holder[key] = following(holder[key], at, function(d) return first[d == 0 and batch[1] or d] end) end
+      for key, at in pairs(keys) do holder[key] = following(holder[key], at, size) end
     end
   elseif batch then
     for _, g in ipairs(follows) do g[1][g[2]] = {size = g[3], of = {0}} end
@@ -324,7 +340,12 @@ local function note_free_sizes(p, model, copies, a)
       if d ~= P.batch_dim(p, 1) then p.free = p.free or {}; p.free[#p.free + 1] = d end
     end
   end
-  if p.free then table.sort(p.free) end
+  if not p.free then return end
+  table.sort(p.free)
+  local multiples = false
+  for _, d in ipairs(p.free) do multiples = multiples or steps[d] > 1 end
+  p.steps = multiples and {} or nil
+  for i, d in ipairs(multiples and p.free or {}) do p.steps[i] = steps[d] end
 end
 
 ---- the tensors ----

@@ -1,0 +1,100 @@
+-- Traces of models that take multiples of a number only: those that halve a picture and put the parts together again, or cut it into
+-- patches.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local nn, jit = tycho.nn, tycho.jit
+local path = os.tmpname()
+
+local UNet = nn.Module:extend "UNet"
+function UNet:init()
+  self.down1, self.down2 = nn.Conv2d(3, 4, 3, {padding = 1}), nn.Conv2d(4, 6, 3, {padding = 1})
+  self.bottom, self.norm = nn.Conv2d(6, 6, 3, {padding = 1}), nn.BatchNorm2d(6)
+  self.up2, self.up1 = nn.ConvTranspose2d(6, 6, 2, {stride = 2}), nn.ConvTranspose2d(12, 4, 2, {stride = 2})
+  self.last, self.pool = nn.Conv2d(8, 2, 1), nn.MaxPool2d(2)
+end
+function UNet:forward(x)
+  local a = self.down1(x):relu()
+  local b = self.down2(self.pool(a)):relu()
+  local c = self.norm(self.bottom(self.pool(b))):relu()
+  local d = self.up1(tycho.cat({self.up2(c), b}, 2))
+  return self.last(tycho.cat({d, a}, 2))
+end
+
+local Patches = nn.Module:extend "Patches"
+function Patches:init(size)
+  self.size, self.embed = size, nn.Linear(3 * size * size, 5)
+end
+function Patches:forward(x)
+  local n, c, p = x.shape[1], x.shape[2], self.size
+  local h, w = x.shape[3] / p, x.shape[4] / p
+  local tokens = self.embed(x:view(n, c, h, p, w, p):permute(1, 3, 5, 2, 4, 6):reshape(n, h * w, c * p * p))
+  return tokens:transpose(2, 3):reshape(n, 5, h, w), tokens:mean(2)
+end
+
+local function same(model, traced, shapes)
+  for _, shape in ipairs(shapes) do
+    local x = tycho.randn(unpack(shape))
+    local want, got = {model(x)}, {traced(x)}
+    for i = 1, #want do helper.close(got[i], want[i]) end
+    assert.are.equal(#want, #got)
+  end
+end
+local function loaded(traced)
+  traced:save(path)
+  return jit.load(path)
+end
+
+describe("a trace of a model that takes multiples of a number", function()
+  teardown(function() os.remove(path) end)
+
+  it("takes them all: a U-Net", function()
+    local net = UNet():eval()
+    local traced = loaded(jit.trace(net, tycho.randn(2, 3, 16, 24)))
+    assert.matches("dim 1, 3 in multiples of 4, 4 in multiples of 4", traced:graph(), 1, true)
+    local shapes = {{2, 3, 16, 24}, {1, 3, 4, 8}, {5, 3, 20, 12}}
+    same(net, traced, shapes)
+    same(net, loaded(jit.freeze(traced)), shapes)
+    helper.fails("has shape 2x3x18x24; the trace was made for 2x3x16x24 (dim 1, 3 in multiples of 4, 4 in multiples of 4 may differ",
+      traced, tycho.randn(2, 3, 18, 24))
+  end)
+
+  it("takes them all: patches of an odd and of an even size", function()
+    for _, size in ipairs {3, 4} do
+      local net = Patches(size):eval()
+      local traced = loaded(jit.trace(net, tycho.randn(2, 3, 4 * size, 2 * size)))
+      same(net, traced, {{2, 3, 4 * size, 2 * size}, {3, 3, size, 7 * size}})
+      helper.fails(("dim 1, 3 in multiples of %d, 4 in multiples of %d may differ"):format(size, size), traced,
+        tycho.randn(2, 3, 4 * size + 1, size))
+    end
+  end)
+
+  it("takes a batch of pairs", function()
+    local function pairs_of(x) return x:view(x.shape[1] / 2, 2, -1):mean(2) end
+    local traced = loaded(jit.trace(pairs_of, tycho.randn(6, 3)))
+    same(pairs_of, traced, {{6, 3}, {2, 3}, {10, 4}})
+    helper.fails("1 in multiples of 2", traced, tycho.randn(5, 3))
+  end)
+
+  it("keeps a size that the model takes by chance", function()
+    local function by_eight(x) return x.shape[2] % 8 == 0 and x * 2 or x.shape[2] % 4 == 0 and x * 3 or x end
+    helper.fails("the trace was made for 2x4 (dim 1 may differ", jit.trace(by_eight, tycho.randn(2, 4)), tycho.randn(2, 8))
+    helper.fails("the trace was made for 2x4",
+      jit.trace(function(x) return x:reshape(-1, 4):mean(2):view(2, 1) end, tycho.randn(2, 4)), tycho.randn(2, 8))
+  end)
+
+  it("is checked when it is loaded", function()
+    loaded(jit.trace(Patches(4), tycho.randn(2, 3, 16, 8)))
+    local tensors, json = core.read_safetensors(path)
+    local names, list = {}, {}
+    for name, t in pairs(tensors) do names[#names + 1], list[#list + 1] = name, t end
+    local wrong = {["a step for each free dim"] = {4}, ["dim 4 has the step 0"] = {4, 0}, ["dim 3 has the step 2.5"] = {2.5, 4}}
+    for text, steps in pairs(wrong) do
+      local p = core.json_decode(json)
+      assert.are.same({4, 4}, p.tycho_program.steps)
+      p.tycho_program.steps = steps
+      core.write_safetensors(path, names, list, core.json_encode(p))
+      helper.fails(text, jit.load, path)
+    end
+  end)
+end)
