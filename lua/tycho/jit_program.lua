@@ -18,6 +18,8 @@ local allowed = {}
 for _, op in ipairs(core.op_table()) do
   if op.class ~= "optim" and op.class ~= "move" then
     for i, name in ipairs(op.params) do op.params[name] = i end
+    op.mutated = {}
+    for name in op.signature:gmatch "([%w_]+)!" do op.mutated[#op.mutated + 1] = name end
     allowed[op.name] = op
   end
 end
@@ -127,16 +129,20 @@ local function arguments(args, value, sizes, device)
   return out
 end
 
--- Whether a node changes existing values: in place, or as running statistics.
+-- The existing values that a node changes, in place or as running statistics: a list.
 local function changes(node)
-  return node.inplace or
-    (allowed[node.op].mutates and node.args.training ~= false and (node.args.mean ~= nil or node.args.var ~= nil))
+  local op, list = allowed[node.op], {}
+  if node.inplace then return {node.args[op.params[1]].v} end
+  for _, name in ipairs(node.args.training ~= false and op.mutated or {}) do
+    if node.args[name] ~= nil then list[#list + 1] = node.args[name].v end
+  end
+  return list
 end
 
 -- What nodes change: the first node that changes an input or a tensor of the module, or nil; the set of values that a node made and a later
--- one changes; and root(v): the value that v is a view of, or v.
+-- one changes; root(v): the value that v is a view of, or v; and the list of the inputs and tensors that change.
 local function changed(nodes)
-  local from, made, set, outside = {}, {}, {}, nil
+  local from, made, set, outside, others = {}, {}, {}, nil, {}
   local function root(v) return from[v] or v end
   for _, node in ipairs(nodes) do
     local op = allowed[node.op]
@@ -145,10 +151,12 @@ local function changed(nodes)
       made[v] = true
       if op and op.class == "view" and type(x) == "table" and is_value(x) then from[v] = root(x.v) end
     end
-    if node.inplace and op and made[root(x.v)] then set[root(x.v)] = true
-    elseif op and changes(node) then outside = outside or node end
+    for _, v in ipairs(op and changes(node) or {}) do
+      if made[root(v)] then set[root(v)] = true
+      else outside, others[#others + 1] = outside or node, root(v) end
+    end
   end
-  return outside, set, root
+  return outside, set, root, others
 end
 
 -- Drops nodes whose results are unused, unless they change existing values or draw random numbers.
@@ -157,7 +165,7 @@ local function sweep(nodes, results)
   walk(results, function(v) used[v] = true end)
   for i = #nodes, 1, -1 do
     local node = nodes[i]
-    local needed = changes(node) or allowed[node.op].class == "random"
+    local needed = #changes(node) > 0 or allowed[node.op].class == "random"
     for _, v in ipairs(node.out) do needed = needed or used[v] end
     if needed then
       each_value(node.args, function(a) used[a.v] = true; return a end)

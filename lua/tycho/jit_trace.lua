@@ -119,13 +119,21 @@ local function resized(x, d, size)
   local at = ops.remainder(ops.range(0, size - 1, 1, {dtype = "int64", device = x.device}), x.shape[d]) + 1
   return ops.index(x, {at}, d)
 end
--- A trial run with other sizes, which may fail. A GPU's error may come after the call at fault, so the GPU is waited for.
-local function tried(model, inputs)
-  local ok, r = pcall(record, model, inputs)
-  for _, x in ipairs(inputs) do
-    if x.device ~= "cpu" then ok = pcall(core.gpu.synchronize, x.device) and ok end
+-- A function for trial runs with other sizes, which may fail: inputs -> ok, the record. A GPU's error may come after the call at fault, so
+-- the GPU is waited for. Tensors that the model changes, such as running statistics, get back the values that they have now.
+local function trials_of(model, a)
+  local _, _, _, changed = P.changed(a.events)
+  local values, kept = {}, {}
+  for i, v in ipairs(changed) do values[i] = program.value(a.p, v) end
+  for i, t in ipairs(values) do kept[i] = ops.clone(t) end
+  return function(inputs)
+    local ok, r = pcall(record, model, inputs)
+    for _, x in ipairs(inputs) do
+      if x.device ~= "cpu" then ok = pcall(core.gpu.synchronize, x.device) and ok end
+    end
+    modes.no_grad(function() for i, t in ipairs(values) do M.copy_(t, kept[i]) end end)
+    return ok, r
   end
-  return ok, r
 end
 
 -- Sizes to try instead of n: a larger one and a smaller one (1 for 1), of the other parity.
@@ -134,7 +142,7 @@ local function smaller(n) return math.max(math.floor(n / 2) + (math.floor(n / 2)
 
 -- The dims of input 1 whose size affects no number in the model: with a larger and a smaller size, both of the other parity, and with all
 -- such dims changed at once, the model calls the very same ops with the same numbers. Other inputs of that size there change along.
-local function free_dims(model, copies, a)
+local function free_dims(try, copies, a)
   local first = copies[1].shape
   local function same(sizes)
     local other = {}
@@ -142,7 +150,7 @@ local function free_dims(model, copies, a)
       for d, size in pairs(sizes) do if M.dim(x) >= d and x.shape[d] == first[d] then x = resized(x, d, size) end end
       other[i] = x
     end
-    local ok, b = tried(model, other)
+    local ok, b = try(other)
     return ok and same_calls(a, b, equal)
   end
   local free, at_once = {}, {}
@@ -183,12 +191,12 @@ end
 -- length is. A dim of another input belongs to the batch only where the model needs that, since sizes may be equal by chance. nil: none was
 -- found in TRIALS runs.
 local TRIALS = 16
-local function batch_dims(model, copies, a, free)
+local function batch_dims(try, copies, a, free)
   local function sizes_that_grow(n, dims)
     local function follows(size)
       local other = {}
       for i, x in ipairs(copies) do other[i] = dims[i] > 0 and resized(x, dims[i], size) or x end
-      local ok, b = tried(model, other)
+      local ok, b = try(other)
       return ok and generalise(a, b, n, size, true)
     end
     if smaller(n) > 1 and not follows(smaller(n)) then return false end        -- some layers have no statistics of one item
@@ -248,7 +256,7 @@ local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
 -- The other dims of the first input whose sizes numbers follow: a list; each one's step; and the places of these numbers, the batch's among
 -- them, if all sizes may change together. batch: the batch dim of each input. A dim's step is the least divisor of its size whose multiples
 -- the model takes: 4 where it halves a picture twice and puts the parts together again. Numbers follow a size in steps.
-local function growing_dims(model, copies, a, free, batch, follows)
+local function growing_dims(try, copies, a, free, batch, follows)
   local first, places, found, fixed, steps, ends = copies[1].shape, {}, {}, {}, {}, {}
   for _, d in ipairs(free) do fixed[d], steps[d] = true, 1 end
   if batch then fixed[batch[1]] = true end
@@ -259,7 +267,7 @@ local function growing_dims(model, copies, a, free, batch, follows)
       for d, size in pairs(sizes) do if M.dim(own) >= d and own.shape[d] == first[d] then x = resized(x, d, size) end end
       other[i] = batch_size and batch[i] > 0 and resized(x, batch[i], batch_size) or x
     end
-    return tried(model, other)
+    return try(other)
   end
   -- The numbers that follow dim d, of n steps, if it gets `size` steps, or false; and whether the model runs then.
   local function grown_to(d, step, size)
@@ -317,10 +325,10 @@ end
 
 -- Sets p.batch, p.free and p.steps, and puts numbers that follow sizes into the record.
 local function note_free_sizes(p, model, copies, a)
-  if P.changed(a.events) then return end                 -- a second run would change tensors again
-  local free, first = free_dims(model, copies, a) or {}, copies[1].shape
-  local batch, follows = batch_dims(model, copies, a, free)
-  local growing, steps, places = growing_dims(model, copies, a, free, batch, follows)
+  local try = trials_of(model, a)
+  local free, first = free_dims(try, copies, a) or {}, copies[1].shape
+  local batch, follows = batch_dims(try, copies, a, free)
+  local growing, steps, places = growing_dims(try, copies, a, free, batch, follows)
   local function size(d) return d == 0 and first[batch[1]] or first[d] / steps[d] end
   if places then
     for holder, keys in pairs(places) do

@@ -95,7 +95,7 @@ static int define(lua_State *L) {
   return 1;
 }
 
-/* list of {name, signature, doc, domain, class, results, inplace, differentiable, mutates, autocast, dtype,
+/* list of {name, signature, doc, domain, class, results, inplace, differentiable, autocast, dtype,
    params and attributes (names in order)} for docs, specs and traces */
 static int op_table(lua_State *L) {
   static const char *const classes[TY_NCLASS] = {TY_CLASSES(TY_AS_WORD)}, *const casts[] =
@@ -113,7 +113,6 @@ static int op_table(lua_State *L) {
     lua_pushinteger(L, op->nout); lua_setfield(L, -2, "results");
     lua_pushboolean(L, op->in_place); lua_setfield(L, -2, "inplace");
     lua_pushboolean(L, op->diff != 0); lua_setfield(L, -2, "differentiable");
-    lua_pushboolean(L, op->mutates); lua_setfield(L, -2, "mutates");
     lua_pushstring(L, casts[op->cast]); lua_setfield(L, -2, "autocast");
     if (op->cls == TY_C_POINTWISE) { lua_pushstring(L, rules[op->dtype]); lua_setfield(L, -2, "dtype"); }
     lua_createtable(L, op->nparam, 0);

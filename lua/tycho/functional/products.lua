@@ -302,6 +302,7 @@ def("embedding_bag",
     local name = "embedding_bag"
     if M.dim(ids) == 1 and not offsets then fail(name, "a vector of ids needs offsets") end
     if offsets and M.dim(offsets) ~= 1 then fail(name, "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
+    if offsets and M.dim(ids) == 2 then fail(name, "each row of a matrix of ids is a bag: offsets go with a vector") end
     if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then
       fail(name, "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s",
         tostring(ids.shape), mode, tostring(scale.shape))

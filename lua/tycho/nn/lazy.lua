@@ -17,6 +17,18 @@ local function lazy(name, of, saved, signature)
     self:register_buffer("like", core.ops.zeros({0}), {persistent = false})         -- to() changes it as it will the layer
     module.lazy_layers = true
   end
+  function Lazy:extra_repr()
+    local out, given = {}, self.arguments
+    local function is_options(v) return type(v) == "table" and v[1] == nil end
+    for i = 1, given.n do
+      if not is_options(given[i]) then out[i] = lib.text(given[i]) end
+    end
+    local named = {}
+    for k, v in pairs(is_options(given[given.n]) and given[given.n] or {}) do named[#named + 1] = ("%s=%s"):format(k, lib.text(v)) end
+    table.sort(named)
+    for _, text in ipairs(named) do out[#out + 1] = text end
+    return table.concat(out, ", ")
+  end
   local function become(self, features, device, dtype)
     local given = self.arguments
     local real = lib.classes[name](features, unpack(given, 1, given.n)):to(device)

@@ -50,6 +50,7 @@ function RReLU:init(...)
   local o = lib.arguments("RReLU", "lower=0.125, upper=nil, inplace=false", ...)
   self.lower, self.upper = lib.number("RReLU", "lower", o.lower), lib.number("RReLU", "upper", o.upper or 1 / 3)
 end
+function RReLU:extra_repr() return ("lower=%g, upper=%g"):format(self.lower, self.upper) end
 function RReLU:forward(x) return F.rrelu(x, self.lower, self.upper, {training = self.training}) end
 
 ---- shapes ----
@@ -99,6 +100,10 @@ for dims = 1, 3 do
   function MaxUnpool:init(...)
     local o = lib.arguments(name, WINDOW, ...)
     self.kernel_size, self.stride, self.padding = o.kernel_size, o.stride, o.padding
+  end
+  function MaxUnpool:extra_repr()
+    local stride = self.stride == nil and self.kernel_size or self.stride
+    return ("kernel_size=%s, stride=%s, padding=%s"):format(lib.text(self.kernel_size), lib.text(stride), lib.text(self.padding))
   end
   function MaxUnpool:forward(x, indices, size)
     if type(size) == "table" and size.output_size then size = size.output_size end

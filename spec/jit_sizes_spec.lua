@@ -1,5 +1,5 @@
--- Traces of models that take multiples of a number only: those that halve a picture and put the parts together again, or cut it into
--- patches.
+-- Sizes that a trace takes: of models that take multiples of a number only, since they halve a picture and put the parts together again or
+-- cut it into patches; and of models whose calls change them.
 local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = require "spec.helper"
@@ -81,6 +81,17 @@ describe("a trace of a model that takes multiples of a number", function()
     helper.fails("the trace was made for 2x4 (dim 1 may differ", jit.trace(by_eight, tycho.randn(2, 4)), tycho.randn(2, 8))
     helper.fails("the trace was made for 2x4",
       jit.trace(function(x) return x:reshape(-1, 4):mean(2):view(2, 1) end, tycho.randn(2, 4)), tycho.randn(2, 8))
+  end)
+
+  it("takes other sizes in training mode, and changes running statistics only once", function()
+    local net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    local x, y = tycho.randn(4, 3, 8, 8), tycho.randn(3, 3, 9, 11)
+    local copy = net:clone()
+    copy(x)
+    local traced = jit.trace(net, x)
+    for name, buffer in net:named_buffers() do helper.exact(buffer, copy:state_dict()[name], name) end
+    helper.close(traced(y), copy(y))
+    for name, buffer in net:named_buffers() do helper.close(buffer, copy:state_dict()[name], name) end
   end)
 
   it("is checked when it is loaded", function()
