@@ -1,22 +1,29 @@
 /* The CPU's random generator: one Philox stream. Element i of a random tensor, in logical order, takes word i%4 of block offset + i/4;
  * the offset then advances by ceil(n/4). So layout, threads and grids don't change the numbers.
  *
- * Invariant: a draw takes all its blocks in one atomic step, so that Lua states in several threads never draw the same ones. */
+ * Invariant: a draw takes all its blocks in one step, under the lock, so that Lua states in several threads never draw the same ones. */
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 #include "tycho.h"
 
-static _Atomic uint64_t seed = 0x5DEECE66D, offset;
+static ty_generator generator = {.seed = 0x5DEECE66D};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+TY_HELD_AT_FORK(lock)
+
+/* The generator, of which the next `blocks` are taken. */
+static ty_generator take(ty_generator *g, uint64_t blocks) {
+  const ty_generator was = *g;
+  g->offset += blocks;
+  return was;
+}
 
 ty_generator ty_cpu_take(ty_ctx *ctx, uint64_t blocks) {
-  if (ctx->rng) {
-    ty_generator *own = ty_data(ctx->rng);
-    const ty_generator g = *own;
-    own->offset += blocks;
-    return g;
-  }
-  const uint64_t at = atomic_fetch_add(&offset, blocks);
-  return (ty_generator){atomic_load(&seed), at};
+  if (ctx->rng) return take(ty_data(ctx->rng), blocks);
+  pthread_mutex_lock(&lock);
+  const ty_generator g = take(&generator, blocks);
+  pthread_mutex_unlock(&lock);
+  return g;
 }
 
 double ty_uniform_most(double low, double high, ty_dtype d) {
@@ -37,13 +44,11 @@ double ty_uniform_most(double low, double high, ty_dtype d) {
   return TY_MAX(v, low);
 }
 
-ty_generator ty_cpu_generator(const ty_ctx *ctx) {
-  if (ctx->rng) return *(const ty_generator *)ty_data(ctx->rng);
-  return (ty_generator){atomic_load(&seed), atomic_load(&offset)};
-}
+ty_generator ty_cpu_generator(ty_ctx *ctx) { return ty_cpu_take(ctx, 0); }
 
 void ty_cpu_seed(ty_ctx *ctx, ty_generator g) {
   if (ctx->rng) { *(ty_generator *)ty_data(ctx->rng) = g; return; }
-  atomic_store(&seed, g.seed);
-  atomic_store(&offset, g.offset);
+  pthread_mutex_lock(&lock);
+  generator = g;
+  pthread_mutex_unlock(&lock);
 }

@@ -25,6 +25,7 @@ static struct { block *first; size_t size; uint64_t used; } cache[CLASSES];   /*
 static size_t cached, live, peak;          /* bytes; peak is updated when live falls */
 static uint64_t now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+TY_HELD_AT_FORK(lock)
 
 /* Eight classes for each doubling: at most an eighth is wasted. */
 static int size_class(size_t n, size_t *rounded) {
@@ -191,7 +192,7 @@ static int startable(int n) {
 }
 
 /* A child of fork has none of its parent's threads, for which libgomp would wait forever: unless there were none, it uses one thread. */
-static bool alone, orphaned;
+static _Atomic bool alone, orphaned;
 static void before_fork(void) {
   struct stat st;
   alone = stat("/proc/self/task", &st) == 0 && st.st_nlink <= 3;
@@ -225,7 +226,7 @@ extern const ty_loops ty_loops_avx2, ty_loops_avx512;
 #endif
 
 const ty_loops *ty_cpu_loops(void) {
-  static const ty_loops *best;
+  static const ty_loops *_Atomic best;
   if (best) return best;
   const ty_loops *l = &ty_loops_base;
 #ifdef __x86_64__
@@ -240,7 +241,7 @@ const ty_loops *ty_cpu_loops(void) {
 /* ---- 16-bit operands ---- */
 
 bool ty_native_bf16(int set) {
-  static int native = -1;
+  static _Atomic int native = -1;
 #ifdef __x86_64__
   if (native < 0) native = __builtin_cpu_supports("avx512bf16") != 0;     /* CPUs with AMX have it too */
 #endif

@@ -163,15 +163,17 @@ static void make_room(int gpu) {
   cudaGetLastError();
 }
 
-static pool *pool_new(ty_ctx *ctx, int gpu) {
+static ty_status pool_new(ty_ctx *ctx, int gpu, pool **out) {
   static _Atomic uint64_t pools;
   ty_stream *s;
   pool *p = ty_malloc(sizeof *p);
-  if (!p) return ty_no_memory(ctx, "graph"), NULL;
-  if (ty_capture_stream(ctx, gpu, &s) != TY_OK) return ty_free(p), NULL;
+  if (!p) return ty_no_memory(ctx, "graph");
+  const ty_status got = ty_capture_stream(ctx, gpu, &s);
+  if (got != TY_OK) return ty_free(p), got;
   *p = (pool){.id = ++pools, .stream = s};
   p->stream->taken = true;
-  return p;
+  *out = p;
+  return TY_OK;
 }
 
 ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **out, void **stream) {
@@ -180,10 +182,10 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **ou
   if (capturing) return ty_error(ctx, "graph: a graph is being captured already");
   if (!ty_cuda_cached()) return ty_error(ctx, "graph: graphs need the caching allocator (TYCHO_CUDA_CACHE=0 is set)");
   if (other && other->gpu != gpu) return ty_error(ctx, "graph: the pool is on cuda:%d, but the current device is cuda:%d", other->gpu, gpu);
-  pool *p = other ? other->pool : pool_new(ctx, gpu);
-  ty_graph *g = p ? ty_malloc(sizeof *g) : NULL;
+  pool *p = other ? other->pool : NULL;
+  if (!p) TY_TRY(pool_new(ctx, gpu, &p));
+  ty_graph *g = ty_malloc(sizeof *g);
   ty_launches *launches = g ? calloc(1, sizeof *launches) : NULL;
-  if (!p) return TY_ERR;
   atomic_fetch_add(&p->graphs, 1);
   if (!launches) return ty_free(g), pool_release(gpu, p), ty_no_memory(ctx, "graph");
   memset(g, 0, sizeof *g);

@@ -144,7 +144,7 @@ ty_block *ty_find_block(ty_heap *h, bool small, size_t n, const ty_stream *s, co
 }
 
 bool ty_cuda_cached(void) {
-  static int on = -1;
+  static _Atomic int on = -1;
   if (on < 0) { const char *v = getenv("TYCHO_CUDA_CACHE"); on = !v || strcmp(v, "0"); }
   return on;
 }
@@ -258,7 +258,7 @@ void ty_cuda_is_late(const ty_storage *s) {
 
 void ty_cuda_settle(const ty_storage *s, ty_stream *stream, bool written) {
   ty_block *b = s->block;
-  if (!b || (!b->nuser && !b->late)) return;             /* mostly */
+  if (!b || (!b->nuser && !b->late)) return;             /* the usual case, without the lock */
   pthread_mutex_lock(&ty_heap_lock);
   if (b->late && b->stream != stream) ty_stream_wait_for(stream, b->stream);
   for (int i = 0; written && i < b->nuser; i++)

@@ -130,7 +130,7 @@ ty_status ty_blob_array(ty_ctx *ctx, ty_blob *b, size_t from, const char *descr,
 
 /* ---- zip ---- */
 
-struct ty_zip { zip_t *z; char path[1024]; };
+struct ty_zip { zip_t *z; char path[TY_PATH_MOST]; };
 
 static ty_status zip_failed(ty_ctx *ctx, const char *path, zip_error_t *e) { return ty_error(ctx, "%s: %s", path, zip_error_strerror(e)); }
 

@@ -116,6 +116,7 @@ static ty_status write_latest(ty_ctx *ctx, const char *folder, const char *name)
 
 /* Savers that haven't been ended, the last started first. */
 static pthread_mutex_t under_way_lock = PTHREAD_MUTEX_INITIALIZER;
+TY_HELD_AT_FORK(under_way_lock)
 static pthread_cond_t one_finished = PTHREAD_COND_INITIALIZER;
 static ty_saving *under_way;
 static pid_t under_way_pid;

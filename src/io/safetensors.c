@@ -51,18 +51,17 @@ static char *tensor_sums(const ty_named *list, int n, const int *order) {
   return s;
 }
 
-/* The header's checksum, computed with zeroes in place of its digits at `at`. */
-static uint64_t header_sum(const char *text, size_t len, const char *at) {
+/* Writes the header's checksum, computed with zeroes in place of its digits at `at`. */
+static ty_status header_sum(ty_ctx *ctx, const char *text, size_t len, const char *at, char digits[DIGITS + 1]) {
   XXH3_state_t *st = XXH3_createState();
-  uint64_t v = 0;
-  if (!st) return 0;
+  if (!st) return ty_no_memory(ctx, "checksum");
   XXH3_64bits_reset(st);
   XXH3_64bits_update(st, text, (size_t)(at - text));
   XXH3_64bits_update(st, zeroes, DIGITS);
   XXH3_64bits_update(st, at + DIGITS, len - (size_t)(at - text) - DIGITS);
-  v = XXH3_64bits_digest(st);
+  snprintf(digits, DIGITS + 1, "%016llx", (unsigned long long)XXH3_64bits_digest(st));
   XXH3_freeState(st);
-  return v;
+  return TY_OK;
 }
 
 static json_t *make_header(const ty_named *list, int n, const int *order, const char *const *meta, int nmeta, const char *sums) {
@@ -126,8 +125,8 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
         while (len % 8) text[len++] = ' ';
         text[len] = 0;
         char *own = strstr(text, OWN_SUM) + strlen(OWN_SUM);
-        snprintf(digits, sizeof digits, "%016llx", (unsigned long long)header_sum(text, len, own));
-        memcpy(own, digits, DIGITS);
+        if (header_sum(ctx, text, len, own, digits) == TY_OK) memcpy(own, digits, DIGITS);
+        else len = 0;
       } else { ty_error(ctx, "%s: out of memory", path); len = 0; }
     }
     if (len > HEADER_MOST) {
@@ -176,7 +175,7 @@ static void widen(const item *e, void *memory, size_t n) {
 }
 
 struct ty_safetensors {
-  char path[1024];
+  char path[TY_PATH_MOST];
   json_t *header;
   int n;
   item *items;
@@ -337,7 +336,7 @@ static ty_status verify_header(ty_ctx *ctx, const ty_safetensors *f) {
   if (!own || !sums) return ty_error(ctx, "%s: it has no checksums: damaged, or not a checkpoint", f->path);
   own += strlen(OWN_SUM);
   if (own + DIGITS > f->text + f->data - 8) return ty_error(ctx, "%s: damaged: the header ends in its checksum", f->path);
-  snprintf(digits, sizeof digits, "%016llx", (unsigned long long)header_sum(f->text, f->data - 8, own));
+  TY_TRY(header_sum(ctx, f->text, f->data - 8, own, digits));
   if (memcmp(digits, own, DIGITS)) return ty_error(ctx, "%s: damaged: the header doesn't match its checksum", f->path);
   if (strlen(sums) != (size_t)f->n * DIGITS)
     return ty_error(ctx, "%s: damaged: it has %d tensors, but %zu checksums", f->path, f->n, strlen(sums) / DIGITS);

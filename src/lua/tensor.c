@@ -179,14 +179,12 @@ static int unknown(lua_State *L, const char *k) {
     {"imag", "complex numbers are pairs along the last dim: use x[{\"...\", 2}]"},
     {"to_sparse", "there are no sparse tensors; use index_add or scatter_add to sum by index"},
     {"detach_", "use x:detach(), another tensor of the same memory without history"}};
-  const char *names[700];
-  int n = 0;
-  for (; n < FIELDS; n++) names[n] = fields[n];
-  lua_pushnil(L);
-  while (n < 700 && lua_next(L, lua_upvalueindex(TY_UPVALUES + 1))) {
+  int n = FIELDS, most = FIELDS;
+  for (lua_pushnil(L); lua_next(L, lua_upvalueindex(TY_UPVALUES + 1)); lua_pop(L, 1)) most++;
+  const char **names = lua_newuserdata(L, (size_t)most * sizeof *names);
+  memcpy(names, fields, sizeof fields);
+  for (lua_pushnil(L); lua_next(L, lua_upvalueindex(TY_UPVALUES + 1)); lua_pop(L, 1))
     if (lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
-    lua_pop(L, 1);
-  }
   const char *near = ty_nearest(k, names, n);
   for (unsigned i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
     if (!strcmp(k, elsewhere[i].name)) return ty_throw(L, "a tensor has no '%s': %s", k, elsewhere[i].instead);
@@ -384,11 +382,6 @@ static int set_data(lua_State *L) {
   return 0;
 }
 
-static int touch(lua_State *L) {           /* x's elements have been changed by what the core doesn't see */
-  ty_changed(ty_check(L, 1, "touch", "argument 1"));
-  return 0;
-}
-
 /* (x, y) -> x: handle x stands for y's tensor from now on, wherever x is held; y is freed. */
 static int take_over(lua_State *L) {
   ty_state_of(L);
@@ -521,7 +514,6 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "replace_grad", replace_grad);
   ty_add(L, "grad_of", grad_of);
   ty_add(L, "take_over", take_over);
-  ty_add(L, "touch", touch);
   ty_add(L, "allocated", allocated);
   ty_add(L, "max_allocated", max_allocated);
   ty_add(L, "fail_alloc", fail_alloc);

@@ -16,8 +16,8 @@ local function reduced(loss, reduction)
   return loss
 end
 local REDUCTION = "reduction:enum(none,mean,sum)=mean"
+local told = {}                            -- names of losses that have warned
 -- The loss of x compared with y. Shapes (N, 1) and (N) broadcast to N x N differences, which is rarely intended: warns once.
-local told = {}
 -- weight: of each term; the mean is then divided by the weights' sum, as in PyTorch, or (plain) by the number of terms.
 local function compared(name, x, y, loss, reduction, weight, plain)
   if weight then
