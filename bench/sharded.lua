@@ -39,7 +39,7 @@ for _, how in ipairs {"DistributedDataParallel", "ZeroRedundancyOptimizer", "ful
   if dist.get_rank() == 0 then
     print(("%-24s holds %.0f MB, at most %.0f MB, %.0f ms a step"):format(how, held / 2 ^ 20, core.max_allocated() / 2 ^ 20, time * 1e3))
   end
-  model, opt = nil, nil -- luacheck: ignore
+  model, opt = nil, nil
   collectgarbage()
   collectgarbage()
 end

@@ -201,7 +201,7 @@ describe("compile, what is given,", function()
   it("gives a rule that extends an optimizer numbers, and sees a rate that becomes a tensor", function()
     local seen
     local Mine = tycho.optim.Muon:extend("Mine", {})
-    function Mine:rule(group, p, g, _, _, write) -- luacheck: ignore
+    function Mine:rule(group, p, g, _, _, write)
       seen = type(group.momentum) == "number" and group.momentum > 0
       write(p, p - g * group.lr)
     end

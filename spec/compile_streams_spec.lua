@@ -27,7 +27,7 @@ describe("compile, beside another stream,", function()
         for _ = 1, 8 do slow = slow + g end
         return (slow / 9):mean()
       end)
-      if order == "after" then g = nil f(tycho.full({N}, 100 + k)) end             -- luacheck: ignore
+      if order == "after" then g = nil f(tycho.full({N}, 100 + k)) end
       main:wait_stream(side)
       sums[k] = sum:item()
     end

@@ -471,7 +471,7 @@ describe("distributions", function()
     helper.fails("Own: log_prob: a value must be in 0..1", own.log_prob, own, 2)
     helper.fails("Own: this distribution has no mean", function() return own.mean end)
     helper.fails("Own: argument 'a' is missing", K)
-    helper.fails("define draw(shape), which sample and rsample call", function() function K:rsample() end end) -- luacheck: no self
+    helper.fails("define draw(shape), which sample and rsample call", function() function K:rsample() end end)
     helper.fails("'Normal' is the name of one of the library's", D.Distribution.extend, D.Distribution, "Normal", "a")
     helper.fails("call it with a colon", D.Distribution.extend, "Mine")
     helper.fails("Half: a method draw(shape) is needed", function() D.Distribution:extend("Half", "a")(1):sample() end)
@@ -487,12 +487,12 @@ describe("distributions", function()
     local OnSphere = D.Distribution:extend("OnSphere", "dim")          -- draws with a dim of their own
     OnSphere.support = C.real_vector
     function OnSphere:init(o) self.batch_shape, self.event_shape = {}, {o.dim} end
-    function OnSphere:draw(shape) return tycho.nn.functional.normalize(tycho.randn(shape), {dim = -1}) end -- luacheck: no self
+    function OnSphere:draw(shape) return tycho.nn.functional.normalize(tycho.randn(shape), {dim = -1}) end
     local s = OnSphere(3):sample(7)
     assert.same({7, 3}, s.shape)
     helper.close(s:square():sum(-1), tycho.ones(7), "of length 1", 1e-5)
     local Lost = D.Distribution:extend("Lost")
-    function Lost:init() end -- luacheck: no self
+    function Lost:init() end
     helper.fails("Lost: its init must set self.batch_shape", Lost)
   end)
 
@@ -553,7 +553,7 @@ describe("distributions", function()
   it("tell what a program's transform lacks", function()
     local Y = T.Transform:extend("Y", "alpha=2")
     helper.fails("Y: a method forward(x) is needed", Y(), 1)
-    helper.fails("define forward(x) instead of '_call', which isn't called", function() function Y:_call() end end) -- luacheck: no self
+    helper.fails("define forward(x) instead of '_call', which isn't called", function() function Y:_call() end end)
     function Y:forward(x) return x * self.alpha end
     assert.equal(6, Y(3)(2):item())
     helper.fails("Y: a method inverse(y) is needed", Y().inv, 1)

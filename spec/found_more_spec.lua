@@ -141,7 +141,7 @@ describe("found at the edges", function()
     local parametrize = nn.utils.parametrize
     local net = nn.Linear(2, 2)
     local Twice = nn.Module:extend "Twice"
-    function Twice:forward(x) return x * 2 end -- luacheck: no self
+    function Twice:forward(x) return x * 2 end
     parametrize.register_parametrization(net, "weight", Twice())
     local first = coroutine.wrap(function()
       parametrize.cached(function()

@@ -417,7 +417,7 @@ describe("found by a demanding user", function()
 
   it("a parametrization keeps shape and dtype, unless it is told not to", function()
     local Twice = nn.Module:extend("Twice")
-    function Twice:forward(x) return tycho.cat {x, x} end -- luacheck: no self
+    function Twice:forward(x) return tycho.cat {x, x} end
     local register = nn.utils.parametrize.register_parametrization
     local l = nn.Linear(2, 2)
     helper.fails("'weight' has shape 2x2 and dtype float32; the parametrization gives 4x2 of float32", register, l, "weight", Twice())

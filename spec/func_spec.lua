@@ -343,7 +343,7 @@ describe("prune", function()
 
   it("goes by a method of one's own", function()
     local Every = prune.BasePruningMethod:extend("Every", "n=2")
-    function Every:compute_mask(_, mask) -- luacheck: no self
+    function Every:compute_mask(_, mask)
       mask:view(-1):slice(1, 1, nil, self.n):fill_(0)
       return mask
     end
@@ -355,7 +355,7 @@ describe("prune", function()
     local Rows = prune.BasePruningMethod:extend("Rows", "dim=1")
     Rows.PRUNING_TYPE = "structured"
     local seen = {}
-    function Rows:compute_mask(t, mask) -- luacheck: no self
+    function Rows:compute_mask(t, mask)
       seen[#seen + 1] = t:totable()
       mask:select(1, 1):zero_()
       return mask
@@ -384,7 +384,7 @@ describe("prune", function()
     helper.fails("the PRUNING_TYPE of pruning_method must be 'unstructured'", prune.global_unstructured, {{a, "weight"}}, Rows)
     local Wrong = prune.BasePruningMethod:extend("Wrong")
     helper.fails("Wrong: a method compute_mask(t, default_mask) is needed", Wrong.apply, c, "bias")
-    function Wrong:compute_mask() return 1 end -- luacheck: no self
+    function Wrong:compute_mask() return 1 end
     helper.fails("Wrong: compute_mask must give a mask of shape 4, got 1", Wrong.apply, c, "bias")
     assert.is_nil(c.bias_mask)
   end)

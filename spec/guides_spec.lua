@@ -292,7 +292,7 @@ end)
 
 describe("guides: training", function()
   local Lion = tycho.optim.Optimizer:extend("Lion", {lr = 1e-4, betas = {0.9, 0.99}, weight_decay = 0})
-  function Lion:new_state(p, _, s) s.exp_avg = tycho.zeros_like(p) end -- luacheck: ignore
+  function Lion:new_state(p, _, s) s.exp_avg = tycho.zeros_like(p) end
   function Lion:rule(group, p, g, s, t, write) -- luacheck: ignore
     local b1, b2 = unpack(group.betas)
     write(p, p * (1 - group.lr * group.weight_decay) - (s.exp_avg * b1 + g * (1 - b1)):sign() * group.lr)

@@ -301,7 +301,7 @@ describe("mistakes", function()
     fails("the N has a field 'b' already", made.register_buffer, made, "b", tycho.ones(1))
     fails("the N's buffer 'c' must be a tensor or nil, got number", made.register_buffer, made, "c", 5)
     local Returns = optim.Optimizer:extend "Returns"
-    function Returns:rule(_, w, g) return w - g end      -- luacheck: ignore
+    function Returns:rule(_, w, g) return w - g end
     p[1]:sum():backward()
     local returns = Returns(p)
     fails("rule must call write(p, value) rather than return a value", returns.step, returns)

@@ -113,7 +113,7 @@ describe("what changes in use", function()
 
   it("a parametrized weight is computed once within cached()", function()
     local calls, Twice = 0, nn.Module:extend("Twice")
-    function Twice:forward(w) -- luacheck: no self
+    function Twice:forward(w)
       calls = calls + 1
       return w * 2
     end

@@ -121,7 +121,7 @@ end)
 describe("parametrizations", function()
   local P = nn.utils.parametrize
   local Symmetric = nn.Module:extend("Symmetric")
-  function Symmetric:forward(x) return x:triu() + x:triu(1):t() end -- luacheck: ignore
+  function Symmetric:forward(x) return x:triu() + x:triu(1):t() end
 
   it("compute a parameter wherever it is asked for", function()
     local m = nn.Linear(3, 3)
@@ -248,7 +248,7 @@ describe("what would end badly", function()
     warm:step(2 ^ 52 + 1)
     fails("schedulers: item 1 belongs to another optimizer", S.SequentialLR, o, {S.LinearLR(other), S.StepLR(o, 3)}, {5})
     local Mine = S.LRScheduler:extend("Mine")
-    function Mine:lr_at() return "x" end -- luacheck: ignore
+    function Mine:lr_at() return "x" end
     fails("the rate of epoch 0 must be a number, got 'x'", Mine, o)
     fails("what scale_fn gives must be a number", S.CyclicLR, o,
       {base_lr = 0.1, max_lr = 1, scale_fn = function() return "x" end, cycle_momentum = false})
@@ -390,7 +390,7 @@ describe("optimizers", function()
     near({0.1, 0.05, 0.25, 0.125, 1, 0.5}, function(o) return S.SequentialLR(o, {product(o), S.StepLR(o, 1, 0.5)}, {4}) end)
     near({1, 0.5, 0.1, 0.05, 0.25, 0.125}, function(o) return S.SequentialLR(o, {S.StepLR(o, 1, 0.5), product(o)}, {2}) end)
     local Wrong = S.LRScheduler:extend "Wrong"
-    function Wrong:get_lr() return {1} end -- luacheck: no self
+    function Wrong:get_lr() return {1} end
     fails("Wrong: get_lr must give a list of 2 rates, one for each group, got 1", Wrong, opt)
   end)
 

@@ -150,7 +150,7 @@ end
 ---- running ----
 local function give_up(self, v, why)
   debug_print("not compiled: %s", why)
-  v.dead, self.why = true, why
+  v.given_up, self.why = true, why
   v.program, v.static, v.trusted, v.ways = nil, nil, nil, {}
 end
 
@@ -268,18 +268,18 @@ local function record_or_check(self, v, args, given, list, scope)
   local part, none, useless
   if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fusion, tensors) end
   local due = program.finish(v.program, ok, tensors, part and part.skeleton)
-  local dead, said = program.dead(v.program), none or program.why(v.program) or "?"
+  local unrecorded, said = program.refused(v.program), none or program.why(v.program) or "?"
   local made = tensors                     -- by fn
   if argument then tensors, made = results_of.swapped(results, argument) end
-  if part and not dead then
+  if part and not unrecorded then
     collectgarbage()
     useless = outside.refused(part, v.program, tensors, core.scope_unfinished(scope, made))
   end
-  if dead or useless then core.scope_let_go(scope, made) end           -- the collector frees them, as without compile
+  if unrecorded or useless then core.scope_let_go(scope, made) end           -- the collector frees them, as without compile
   if useless then return ok, results, nil, useless end
-  if dead and ok and joins(self, results) then return ok, results end
-  local way = not dead and way_of(v) or {}
-  if not dead then
+  if unrecorded and ok and joins(self, results) then return ok, results end
+  local way = not unrecorded and way_of(v) or {}
+  if not unrecorded then
     way.left = way.left or {}
     local count = core.scope_count(scope)
     if way.left[count] == nil or not due then
@@ -294,8 +294,8 @@ local function record_or_check(self, v, args, given, list, scope)
     v.misses, way.calls = 0, way.calls + 1
     return ok, results, way
   end
-  v.misses = v.misses + ((check or dead) and 1 or 0)
-  if dead then
+  v.misses = v.misses + ((check or unrecorded) and 1 or 0)
+  if unrecorded then
     self.why = said
     debug_print("not recorded: %s", said)
   else
@@ -305,7 +305,7 @@ local function record_or_check(self, v, args, given, list, scope)
     way.part = part
   end
   if v.misses < self.max_variants then return ok, results, nil, nil, way end
-  return ok, results, nil, dead and said or "each call differed from the recording: " .. said, way
+  return ok, results, nil, unrecorded and said or "each call differed from the recording: " .. said, way
 end
 
 -- The handles that fn made end before the steps run, so that a tensor still held then is one that someone has kept.
@@ -420,7 +420,7 @@ local function of_leaves(self, args, text, flat)
   return options.finally(function() self.given = before end, self.leaves, text, unpack(flat, 1, flat.n))
 end
 
-function Compiled:__tostring() return "compiled function" end -- luacheck: no self
+function Compiled:__tostring() return "compiled function" end
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
   -- inside another record, a vmap, a checkpoint, the user's graph capture or anomaly detection, or under saved-tensor hooks
@@ -438,7 +438,7 @@ function Compiled.__call(self, ...)
   else v.calls = v.calls + 1 end
   if v and v.calls == 1 then return first_call(self, v, args) end
   -- a coroutine may call in the middle of another coroutine's call
-  if why or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
+  if why or v.given_up or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
     return self.fn(...)
   end
   if v.trusted and program.recorded(v.program) then

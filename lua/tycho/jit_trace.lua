@@ -38,7 +38,7 @@ local function record(fn, inputs)
   local finished, why = pcall(program.finish, p, r[1], tensors)
   if not r[1] then error(r[2], 0) end
   if not finished then error(why, 0) end
-  if program.dead(p) then
+  if program.refused(p) then
     error(("trace: %s: a trace runs the same ops for every input, which can't depend on values"):format(program.why(p)), 0)
   end
   local all, inputs_of, results = program.events(p)

@@ -35,11 +35,6 @@ typedef struct {
   int njoined;
 } pass;
 
-static ty_status no_memory(ty_ctx *ctx) {
-  ty_error(ctx, "out of memory in backward");
-  return TY_OOM;
-}
-
 /* The key of the entry of t: its node, or a leaf itself. */
 static const void *key_of(const ty_tensor *t) { return t->node ? (const void *)t->node : (const void *)t; }
 static int find(const pass *p, const void *key) { return ty_map_find(&p->map, (uintptr_t)key, p->e, sizeof(entry)); }
@@ -121,14 +116,12 @@ static ty_status unbroadcast(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const
     ty_attr at[TY_MAXATTR] = {{.set = true, .n = 0}, {.set = true, .i = 1}};
     for (int i = 0; i < x->ndim; i++)
       if (i < lead || (m->shape[i - lead] == 1 && x->shape[i] != 1)) at[TY_AT_sum_dim].v[at[TY_AT_sum_dim].n++] = i;
-    ty_attr size = {.set = true, .n = m->ndim};
-    memcpy(size.v, m->shape, sizeof(int64_t) * m->ndim);
     if (at[TY_AT_sum_dim].n) {
       TY_TRY(ty_call_op2(ctx, TY_OP_sum, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
       ty_release(x);
       *g = x = y;
     }
-    TY_TRY(ty_call_op2(ctx, TY_OP_view, ty_op_tensor(x), (ty_operand){0}, &size, NULL, &y));
+    TY_TRY(ty_view(ctx, x, m->ndim, m->shape, &y));
     ty_release(x);
     *g = x = y;
   }
@@ -147,7 +140,7 @@ static bool sole_owner(const ty_tensor *t) { return atomic_load(&t->refs) == 1 &
 static ty_status zero_indices(ty_ctx *ctx, const ty_tensor *t, int dim, int64_t first, int64_t end) {
   if (first >= end) return TY_OK;
   ty_tensor *v = ty_alias(t);
-  if (!v) return no_memory(ctx);
+  if (!v) return ty_no_memory(ctx, "backward");
   v->offset += first * v->stride[dim];
   v->shape[dim] = end - first;
   const ty_status s = ty_fill_into(ctx, v, ty_op_float(0));
@@ -239,7 +232,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   if (!blank || r.dim < 0) *s = complete(p, slot);
   if (*s != TY_OK) return true;
   ty_tensor *part = part_of(n, whole);
-  if (!part) *s = no_memory(ctx);
+  if (!part) *s = ty_no_memory(ctx, "backward");
   else if (blank) *s = ty_copy_into(ctx, part, g);
   else *s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(part), ty_op_tensor(g), NULL, part, &sum);
   ty_release(sum);
@@ -291,7 +284,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
   ty_status s = TY_OK;
   if (n->nin > 8) {
     gin = ty_malloc((sizeof(ty_tensor *) + sizeof(bool)) * (size_t)n->nin);
-    if (!gin) return no_memory(ctx);
+    if (!gin) return ty_no_memory(ctx, "backward");
     memset(gin, 0, sizeof(ty_tensor *) * (size_t)n->nin);
     needs = (bool *)(gin + n->nin);
   }
@@ -342,7 +335,7 @@ static int by_seq(const void *a, const void *b) {
 /* Marks as needed what lies between the roots and the inputs; nothing else runs. */
 static ty_status prune(pass *p, ty_tensor **inputs, int ninput) {
   entry **order = ty_malloc(sizeof(entry *) * (size_t)TY_MAX(p->n, 1));
-  if (!order) return no_memory(p->ctx);
+  if (!order) return ty_no_memory(p->ctx, "backward");
   for (int i = 0; i < p->n; i++) { p->e[i].needed = false; order[i] = &p->e[i]; }
   for (int k = 0; k < ninput; k++) {
     int i = find(p, key_of(inputs[k]));
@@ -375,14 +368,14 @@ static void join_stream(pass *p, const ty_node *n) {
 static ty_status explore(pass *p, ty_tensor **roots, int nroot, ty_tensor **inputs, int ninput) {
   for (int k = 0; k < nroot; k++) {
     ty_edge e = {roots[k]->node, roots[k]->out, roots[k]->node ? NULL : roots[k]};
-    if (enter_edge(p, &e) < 0) return no_memory(p->ctx);
+    if (enter_edge(p, &e) < 0) return ty_no_memory(p->ctx, "backward");
   }
   for (int i = 0; i < p->n; i++) {       /* enter_edge appends entries: breadth first, without recursion */
     ty_node *n = p->e[i].node;
     p->scaled = p->scaled || (n && n->op && n->op->id == TY_OP_amp_scale);
     if (n) join_stream(p, n);
     for (int k = 0; n && k < n->nin; k++)
-      if (enter_edge(p, &n->edge[k]) == -1) return no_memory(p->ctx);
+      if (enter_edge(p, &n->edge[k]) == -1) return ty_no_memory(p->ctx, "backward");
   }
   if (inputs) TY_TRY(prune(p, inputs, ninput));
   for (int i = 0; i < p->n; i++) {
@@ -393,7 +386,7 @@ static ty_status explore(pass *p, ty_tensor **roots, int nroot, ty_tensor **inpu
     }
   }
   p->heap = ty_malloc(sizeof(int) * (size_t)p->n);
-  return p->heap ? TY_OK : no_memory(p->ctx);
+  return p->heap ? TY_OK : ty_no_memory(p->ctx, "backward");
 }
 
 static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
@@ -578,7 +571,7 @@ ty_status ty_kept(ty_ctx *ctx, ty_tensor **roots, int nroot, uint64_t since, lon
     for (int j = 0; k && j < k->nin + k->nout; j++) {
       const ty_tensor *t = k->saved[j].t;
       if (!t || t->storage->id < since) continue;
-      if (!ty_grow(&s, n + 1, &room, sizeof *s)) { st = no_memory(ctx); break; }
+      if (!ty_grow(&s, n + 1, &room, sizeof *s)) { st = ty_no_memory(ctx, "backward"); break; }
       s[n++] = t->storage;
     }
   }

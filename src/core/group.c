@@ -55,7 +55,7 @@ ty_group *ty_group_at(int64_t id) {
 
 /* ---- waiting ---- */
 
-static double now(void) {
+double ty_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -67,7 +67,7 @@ static ty_status exchange_start(ty_ctx *ctx, const ty_group *g, const ty_message
 }
 
 ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait) {
-  const double from = now();
+  const double from = ty_now();
   for (long turn = 0; *request; turn++) {
     bool done = false;
     const char *why = transport->test(*request, &done);
@@ -75,7 +75,7 @@ ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait) {
     if (why) return ty_error(ctx, "distributed: %s", why);
     if (done || !wait) break;
     sched_yield();
-    const double waited = turn % 64 == 63 ? now() - from : 0;
+    const double waited = turn % 64 == 63 ? ty_now() - from : 0;
     if (waited < 0.02) continue;           /* up to 20 ms only yield; later a pause after every 64 polls costs little */
     nanosleep(&(struct timespec){0, waited < 1 ? 50000 : 500000}, NULL);
     if (waited > timeout) return ty_error(ctx, "distributed: the other processes haven't reached this call within %g s", timeout);

@@ -170,6 +170,7 @@ ty_status ty_normalize_channels(ty_call *c);
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out);
 ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value);
+ty_status ty_view(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out);      /* the op view */
 ty_status ty_reshape(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out);   /* a view, or a copy if there is none */
 /* Applies an op of one or two operands. at: its attributes; NULL: the defaults. */
 ty_status ty_call_op2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out);

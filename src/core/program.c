@@ -5,12 +5,12 @@
 
 ty_status ty_program_no_memory(ty_ctx *ctx) {
   ty_program *p = ctx->program;
-  if (p && p->mode == TY_RECORD) ty_program_die(p, "out of memory");      /* an event may be incomplete */
+  if (p && p->mode == TY_RECORD) ty_program_refuse(p, "out of memory");      /* an event may be incomplete */
   return ty_no_memory(ctx, "compile");
 }
 
-ty_status ty_program_die(ty_program *p, const char *why) {
-  p->dead = true;
+ty_status ty_program_refuse(ty_program *p, const char *why) {
+  p->refused = true;
   snprintf(p->why, sizeof p->why, "%s", why);
   return TY_OK;
 }
@@ -23,7 +23,7 @@ ty_status ty_program_broken(ty_ctx *ctx) {
 static ty_status die_of(ty_call *c, const char *why) {
   char text[160];
   snprintf(text, sizeof text, "%s: %s", c->op->shown[0] ? c->op->shown : c->op->name, why);
-  return ty_program_die(c->ctx->program, text);
+  return ty_program_refuse(c->ctx->program, text);
 }
 
 /* ---- values ---- */
@@ -48,12 +48,12 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   if (s < 0) return -1;
   store *st = &r->store[s];
   st->last = r->nstep;
-  if (how == TY_MADE && st->constant) ty_program_die(p, "a tensor made from Lua numbers is changed in place");
+  if (how == TY_MADE && st->constant) ty_program_refuse(p, "a tensor made from Lua numbers is changed in place");
   for (int i = st->value; i >= 0; i = r->value[i].next)
     if (ty_same_geometry(&r->value[i].like, t)) return i;
-  if (st->input && how == TY_SEEN) ty_program_die(p, "a tensor shares memory with an argument");
+  if (st->input && how == TY_SEEN) ty_program_refuse(p, "a tensor shares memory with an argument");
   if (!st->internal && t->storage->exposed && !(st->input && p->trusting))
-    ty_program_die(p, "a tensor's memory can be written from outside");
+    ty_program_refuse(p, "a tensor's memory can be written from outside");
   if (!ty_grow(&r->value, r->nvalue + 1, &r->value_room, sizeof(value))) return -1;
   /* internal values have only a geometry, until program_memory.c gives them memory */
   ty_tensor *a = st->internal ? NULL : ty_alias(t);
@@ -114,7 +114,7 @@ static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_st
   }
   if (c->op->cls == TY_C_MOVE) die_of(c, "a tensor comes from another device");
   if (b->gpu >= 0) {
-    if (r->gpu && r->home != b->gpu) ty_program_die(p, "the function works on several GPUs");
+    if (r->gpu && r->home != b->gpu) ty_program_refuse(p, "the function works on several GPUs");
     r->gpu = true;
     r->home = b->gpu;
   }
@@ -124,14 +124,14 @@ static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_st
 
 ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b)) {
   ty_program *p = c->ctx->program;
-  if (p->within || p->dead) return run(c, b);
+  if (p->within || p->refused) return run(c, b);
   if (!p->inner && !p->backward) TY_TRY(ty_program_settle(c->ctx, "memory is written outside of ops"));
-  if (p->dead) return run(c, b);
+  if (p->refused) return run(c, b);
   bool constant = false;
   p->within++;
   ty_status s = run(c, b);
   p->within--;
-  if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with other data it may succeed */
+  if (s != TY_OK) ty_program_refuse(p, "an op failed on its data");       /* with other data it may succeed */
   if (s != TY_OK) return s;
   if (c->late) return die_of(c, "the size of a result depends on data");
   if (c->op->cls == TY_C_MOVE && (s = moved_constant(c, b, &constant)) != TY_OK) return s;
@@ -169,7 +169,7 @@ static void deactivate(ty_program *p) {
 
 ty_status ty_programs_interrupt(ty_ctx *ctx) {
   for (ty_program *p = ctx->account->active; p; p = p->next)
-    if (p->ctx != ctx && !p->dead) TY_TRY(ty_program_settle(p->ctx, "another coroutine computes at the same time"));
+    if (p->ctx != ctx && !p->refused) TY_TRY(ty_program_settle(p->ctx, "another coroutine computes at the same time"));
   return TY_OK;
 }
 
@@ -177,22 +177,22 @@ ty_status ty_programs_interrupt(ty_ctx *ctx) {
 static void forget(ty_recording **at) {
   ty_recording *r = *at;
   *at = r->other;
-  ty_plan_free(r);
+  ty_recording_free(r);
   ty_free(r);
 }
 
 static void rest(ty_program *p) {
-  const bool lost = p->dead && p->mode == TY_RECORD;
+  const bool lost = p->refused && p->mode == TY_RECORD;
   deactivate(p);
   if (!p->r) return;
   ty_clear_pending(p->r);                 /* nobody reads versions between here and the run */
   ty_forget_grads(p->r);
-  ty_plan_let_go(p->r);
+  ty_recording_let_go(p->r);
   if (lost) forget(&p->r);
 }
 
 void ty_program_abandon(ty_program *p) {
-  ty_program_die(p, "its coroutine ended within a call");
+  ty_program_refuse(p, "its coroutine ended within a call");
   if (p->mode == TY_CHECK) ty_rewind_grads(p->r);
   rest(p);
 }
@@ -280,7 +280,7 @@ void ty_modes_set(ty_ctx *ctx, const modes *m) {
 static int value_of_input(ty_program *p, ty_tensor *t) {
   const int s = store_of(p->r, t->storage, false);
   if (s < 0) return -1;
-  if (p->r->store[s].input) ty_program_die(p, "two arguments share a storage");
+  if (p->r->store[s].input) ty_program_refuse(p, "two arguments share a storage");
   p->r->store[s].input = true;
   return ty_value_of(p, t, TY_DERIVED);
 }
@@ -410,15 +410,15 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   p->node = ty_next_node();
   p->detached = ty_detached;
   p->calls++;
-  p->dead = p->broken = false;
+  p->refused = p->broken = false;
   p->why[0] = 0;
   p->called = ty_modes_now(ctx);
   p->readable = 0;
   forget_old(p);
-  for (ty_recording *r = p->r; r; r = r->other) TY_TRY(ty_plan_evict(ctx, r));     /* before the function can take hold of more */
+  for (ty_recording *r = p->r; r; r = r->other) TY_TRY(ty_recording_evict(ctx, r));     /* before the function can take hold of more */
   const ty_status s = p->r ? ty_compare(ctx, p, p->r, input, ninput) : ty_record_anew(ctx, p, input, ninput);
   if (s == TY_OK) { activate(ctx, p); return TY_OK; }
-  ty_program_die(p, "it couldn't begin");
+  ty_program_refuse(p, "it couldn't begin");
   rest(p);
   return s;
 }
@@ -428,22 +428,22 @@ static ty_status note_results(ty_ctx *ctx, ty_program *p, ty_tensor **result, in
   ty_recording *r = p->r;
   for (int i = 0; i < n; i++)
     if (!graph && ty_needs_graph(result[i]))
-      return ty_program_die(p, "a result still needs its graph");
+      return ty_program_refuse(p, "a result still needs its graph");
   if (!(r->result = ty_malloc(sizeof(int) * (size_t)TY_MAX(n, 1)))) return ty_program_no_memory(ctx);
   r->nresult = n;
-  for (int i = 0; i < n && !p->dead; i++)
+  for (int i = 0; i < n && !p->refused; i++)
     if ((r->result[i] = ty_visible(p, result[i])) < 0) return ty_program_no_memory(ctx);
-  return p->dead ? TY_OK : ty_plan_make(ctx, r);
+  return p->refused ? TY_OK : ty_recording_prepare(ctx, r);
 }
 
 ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool graph, bool *run) {
   ty_status s = ok || p->broken ? TY_OK : ty_program_settle(ctx, "the function failed");
   if (ok && p->broken) s = ty_program_broken(ctx);
-  while (s == TY_OK && !p->dead && p->mode == TY_CHECK && p->at < p->r->nevent) s = ty_diverge(ctx, p, "the function ended earlier");
-  if (s == TY_OK && !p->dead && p->mode == TY_RECORD) s = note_results(ctx, p, result, nresult, graph);
-  if (s == TY_OK && !p->dead && p->mode == TY_CHECK && (s = spare_grads(ctx, p)) != TY_OK) ty_program_settle(ctx, "out of memory");
-  if (s != TY_OK) ty_program_die(p, "its memory couldn't be planned");
-  *run = !p->dead && p->mode == TY_CHECK;
+  while (s == TY_OK && !p->refused && p->mode == TY_CHECK && p->at < p->r->nevent) s = ty_diverge(ctx, p, "the function ended earlier");
+  if (s == TY_OK && !p->refused && p->mode == TY_RECORD) s = note_results(ctx, p, result, nresult, graph);
+  if (s == TY_OK && !p->refused && p->mode == TY_CHECK && (s = spare_grads(ctx, p)) != TY_OK) ty_program_settle(ctx, "out of memory");
+  if (s != TY_OK) ty_program_refuse(p, "its memory couldn't be planned");
+  *run = !p->refused && p->mode == TY_CHECK;
   if (*run) p->r->last = p->calls;
   rest(p);
   forget_beyond_most(p);
@@ -508,8 +508,8 @@ ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   return TY_OK;
 }
 
-ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) { return ty_plan_ready(ctx, p->r); }
-ty_status ty_program_rates(ty_ctx *ctx, ty_program *p) { return ty_plan_rates(ctx, p->r); }
+ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) { return ty_recording_ready(ctx, p->r); }
+ty_status ty_program_write_rates(ty_ctx *ctx, ty_program *p) { return ty_recording_write_rates(ctx, p->r); }
 ty_tensor *ty_program_result(const ty_program *p, int i) { return ty_alias(p->r->value[p->r->result[i]].t); }
 
 static void written(ty_tensor *t, const ty_op *op) {
@@ -579,14 +579,14 @@ ty_status ty_program_ran(ty_ctx *ctx, ty_program *p) {
   return run_steps(ctx, r, ON_HOST | NEW_VERSIONS);
 }
 
-void ty_program_rate(ty_program *p, int i, double v) {
+void ty_program_set_rate(ty_program *p, int i, double v) {
   ty_recording *r = p->r;
   for (int k = 0; k < r->nstep; k++) {
     const ty_op *op = r->step[k].call.op;
     for (int slot = 0; op->cls == TY_C_OPTIM && slot < op->nin; slot++)
       if (ty_is_rate(op, slot) && i-- == 0) {
         const int at = r->step[k].call.span[slot].start;
-        if (r->step[k].rate || ty_is_number(&r->step[k].call.in[at])) ty_plan_rate(r, k, at, v);
+        if (r->step[k].rate || ty_is_number(&r->step[k].call.in[at])) ty_recording_set_rate(r, k, at, v);
         return;
       }
   }

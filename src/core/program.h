@@ -9,7 +9,7 @@
  *
  * Invariants: outside of record and check a program is at rest; a placeholder has data only once the steps have run; memory that somebody
  * keeps is never shared between two values, while a program's recordings share all other memory. What can't be recorded (a value that the
- * host reads, a hook, a size that depends on data) makes the program dead for the call, which goes on as if the function had never been
+ * host reads, a hook, a size that depends on data) makes the program refuse the call, which goes on as if the function had never been
  * compiled. */
 #ifndef TY_PROGRAM_H
 #define TY_PROGRAM_H
@@ -50,9 +50,9 @@ ty_status ty_program_capture(ty_ctx *ctx, ty_program *p);
 ty_status ty_program_ran(ty_ctx *ctx, ty_program *p);
 ty_tensor *ty_program_result(const ty_program *p, int i);        /* result i of end's; a new reference. NULL: out of memory */
 /* Sets the learning rate of the i-th optimizer step. */
-void ty_program_rate(ty_program *p, int i, double v);
+void ty_program_set_rate(ty_program *p, int i, double v);
 /* Before a run, on the current stream and outside its graph: writes optimizers' numbers that live on a GPU. */
-ty_status ty_program_rates(ty_ctx *ctx, ty_program *p);
+ty_status ty_program_write_rates(ty_ctx *ctx, ty_program *p);
 bool ty_program_recorded(const ty_program *p);           /* there is a recording that no later hook invalidates */
 
 /* ---- what apply and the tape ask where ctx->program is set ---- */
@@ -87,6 +87,6 @@ int ty_program_input_holders(const ty_program *p, const ty_tensor *t);
 /* Whether the host may read t's values though steps are pending: no step of the recording has t's memory, which is older than the call. The
  * function reads them in each call, and what they change is seen. */
 bool ty_program_may_read(ty_program *p, const ty_tensor *t);
-/* Something can't be recorded, or the host wants values: the events that have agreed are executed, and the program is dead for the call. */
+/* Something can't be recorded, or the host wants values: the events that have agreed are executed, and the call is refused. */
 ty_status ty_program_settle(ty_ctx *ctx, const char *what);
 #endif

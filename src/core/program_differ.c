@@ -1,7 +1,7 @@
 /* A call in check that differs from its recording.
  *
  * Idea: the events that agreed are redone with the call's operands, which they hold. Redone events are compared with another
- * recording, recorded as a new one, or, where the program is dead, only executed. The placeholders handed out become what this gives: the
+ * recording, recorded as a new one, or, where the call is refused, only executed. The placeholders handed out become what this gives: the
  * other recording's placeholders, or results. Invariant: a call that differs from all recordings ends as it would without them. */
 #include <string.h>
 #include "program_parts.h"
@@ -31,7 +31,7 @@ void ty_become(ty_tensor *h, ty_tensor *t) {
 
 /* The placeholder, handed out for what is t now, becomes t. The new event holds it in t's place, in case the call differs once more. */
 static void take_place(ty_program *p, ty_tensor *placeholder, ty_tensor *t) {
-  event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->agreed];
+  event *e = p->refused || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->agreed];
   const uint32_t before = ty_version(placeholder);
   ty_become(placeholder, t);
   ty_recall_moved(p->recall, placeholder, before);
@@ -161,7 +161,7 @@ static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
   return s;
 }
 
-/* Redoes the first n events, which agreed with p->r: against another recording or a new one, or, if p is dead, unrecorded. Events are what
+/* Redoes the first n events, which agreed with p->r: against another recording or a new one, or, if the call is refused, unrecorded. Events are what
  * ran outside of vmap and of checkpoint's list. */
 static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ty_recording *was = p->r;
@@ -176,7 +176,7 @@ static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   if (recall) p->recall = recall;          /* what is redone may differ again: then outer is still the one */
   ctx->map = NULL;
   ctx->recall = NULL;
-  ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);
+  ty_status s = p->refused ? TY_OK : go_on(ctx, p, was);
   for (int i = 0; i < n && s == TY_OK; i = was->event[i].end) s = ty_redo(ctx, p, was, i);
   ty_modes_set(ctx, &modes);
   memcpy(ctx->stream, stream, sizeof stream);
@@ -184,7 +184,7 @@ static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ctx->recall = recall;
   p->recall = outer;
   if (s != TY_OK) {
-    ty_program_die(p, "a call that had succeeded failed when it was repeated");
+    ty_program_refuse(p, "a call that had succeeded failed when it was repeated");
     p->broken = true;
   }
   return s;
@@ -193,7 +193,7 @@ static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
 static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
   ty_recording *was = p->r;
   const ty_status s = redo_first(ctx, p, p->at);
-  ty_plan_let_go(was);
+  ty_recording_let_go(was);
   return s;
 }
 
@@ -209,7 +209,7 @@ ty_status ty_part_ways(ty_ctx *ctx, ty_program *p, int n) {
     p->broken = p->ends = true;
   }
   if (p->rules) return ty_program_broken(ctx);
-  p->dead = p->ends;
+  p->refused = p->ends;
   p->broken = p->ends = false;
   return redo_first(ctx, p, n);
 }
@@ -217,12 +217,12 @@ ty_status ty_part_ways(ty_ctx *ctx, ty_program *p, int n) {
 ty_status ty_program_settle(ty_ctx *ctx, const char *what) {
   ty_program *p = ctx->program;
   if (p && p->broken) return ty_program_broken(ctx);
-  if (!p || p->dead || p->within) return TY_OK;
+  if (!p || p->refused || p->within) return TY_OK;
   if (p->rules && p->mode == TY_CHECK) {
     snprintf(p->why, sizeof p->why, "%s", what);
     p->broken = p->ends = true;
     return ty_program_broken(ctx);
   }
-  ty_program_die(p, what);
+  ty_program_refuse(p, what);
   return p->mode == TY_CHECK ? redo_all(ctx, p) : TY_OK;
 }

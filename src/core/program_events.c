@@ -9,7 +9,7 @@
 
 /* ---- events ---- */
 
-event *ty_event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
+event *ty_program_event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
   ty_recording *r = p->r;
   if (!ty_grow(&r->event, r->nevent + 1, &r->event_room, sizeof(event))) return NULL;
   event *e = &r->event[r->nevent];
@@ -25,14 +25,13 @@ event *ty_event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
   e->in = (ty_operand *)mem;
   e->actual = (ty_tensor **)(e->in + TY_MAX(nin, 1));
   e->vin = (int *)(e->actual + TY_MAX(nin, 1));
-  e->needs = (int *)(e->vin + TY_MAX(nin, 1));
+  e->needs = e->vin + TY_MAX(nin, 1);
   for (int i = 0; i < nin; i++) { e->vin[i] = -1; e->actual[i] = NULL; e->needs[i] = NO_GRADIENT; }
   e->end = ++r->nevent;
   return e;
 }
 
-/* The index of t among the leaves that the call has made, or -1. */
-static int own_leaf(const ty_recording *r, const ty_tensor *t) {
+int ty_own_leaf(const ty_recording *r, const ty_tensor *t) {
   int k = r->nown;
   while (k-- > 0 && r->own[k] != t) {}
   return k;
@@ -40,7 +39,7 @@ static int own_leaf(const ty_recording *r, const ty_tensor *t) {
 
 static int need_of(const ty_recording *r, const ty_tensor *t) {
   if (!ty_needs_grad(t)) return NO_GRADIENT;
-  const int own = t->requires_grad ? own_leaf(r, t) : -1;
+  const int own = t->requires_grad ? ty_own_leaf(r, t) : -1;
   return own >= 0 ? OWN_LEAF + own : t->requires_grad ? IS_LEAF : ITS_HISTORY_DOES;
 }
 
@@ -50,12 +49,12 @@ bool ty_note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if ((e->vin[i] = ty_value_of(p, t, TY_SEEN)) < 0) return false;
   value *v = &p->r->value[e->vin[i]];
   const store *st = &p->r->store[v->store];
-  if (st->internal && !st->visible) ty_program_die(p, "a value made within backward is used outside of it");
+  if (st->internal && !st->visible) ty_program_refuse(p, "a value made within backward is used outside of it");
   if (e->needs[i] == IS_LEAF && !v->leaf) v->leaf = ty_retain(t);
   if (!e->needs[i] && !v->plain && !st->internal && !st->input && t->storage->program != p) v->plain = ty_retain(t);
-  if (e->needs[i] == IS_LEAF && v->leaf != t) ty_program_die(p, "two leaves share memory");
+  if (e->needs[i] == IS_LEAF && v->leaf != t) ty_program_refuse(p, "two leaves share memory");
   if (t->node && t->node->seq < p->node && e->modes.grad_enabled && e->kind != EVENT_DETACH)
-    ty_program_die(p, "a tensor from outside has an autograd history");        /* which is another one in the next call */
+    ty_program_refuse(p, "a tensor from outside has an autograd history");        /* which is another one in the next call */
   return true;
 }
 
@@ -82,7 +81,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   ty_program *p = c->ctx->program;
   ty_recording *r = p->r;
   ty_op *op = c->op;
-  event *e = ty_event_new(c->ctx, p, EVENT_APPLY, c->nin);
+  event *e = ty_program_event_new(c->ctx, p, EVENT_APPLY, c->nin);
   if (!e) return ty_program_no_memory(c->ctx);
   const int at = r->nevent - 1;
   e->op = op;
@@ -113,7 +112,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   /* the function may catch the error in every call: a failure before any step is an event that can be compared */
   if (s != TY_OK) {
     if (s == TY_ERR && e->first == r->nstep && (e->failed = ty_malloc(TY_ERRLEN))) memcpy(e->failed, c->ctx->err, TY_ERRLEN);
-    else ty_program_die(p, "an op failed");
+    else ty_program_refuse(p, "an op failed");
     return s;
   }
   const int nout = TY_MAX(op->nout, into ? 1 : 0);
@@ -124,7 +123,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   }
   e->based = op->cls == TY_C_VIEW && !into && out[0]->base;
   if (into && ((e->out_needs[0] && !e->into_needs) || e->gains) && !r->store[r->value[e->into].store].internal)
-    ty_program_die(p, "a tensor from outside gets an autograd history");
+    ty_program_refuse(p, "a tensor from outside gets an autograd history");
   return TY_OK;
 }
 
@@ -217,7 +216,7 @@ static void take_numbers(const ty_call *c, ty_recording *r, event *e) {
   for (int i = 0; i < c->nin; i++)
     if (ty_is_number(&c->in[i]) && memcmp(&c->in[i].f, &e->in[i].f, sizeof(double))) {
       e->in[i] = c->in[i];
-      ty_plan_rate(r, e->first, i, c->in[i].f);
+      ty_recording_set_rate(r, e->first, i, c->in[i].f);
     }
   for (int k = 0; k < c->op->nparam; k++) {
     const int slot = c->op->param[k].slot;
@@ -312,7 +311,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
 ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
   if (p->broken) return ty_program_broken(c->ctx);
-  if (p->within || p->dead) return now(c, b, into, out);
+  if (p->within || p->refused) return now(c, b, into, out);
   if (p->inner || p->backward) {           /* part of an event; a view must be known as derived from the event's tensors */
     TY_TRY(now(c, b, into, out));
     return c->op->cls == TY_C_VIEW && p->mode == TY_RECORD && ty_value_of(p, out[0], TY_DERIVED) < 0 ? drop(c->ctx, out, 1) : TY_OK;
@@ -327,7 +326,7 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
 static leaf_change *new_change(ty_program *p, event *e, ty_tensor *leaf) {
   if (!ty_grow(&e->leaf, e->nleaf + 1, &e->leaf_room, sizeof(leaf_change))) return NULL;
   leaf_change *l = &e->leaf[e->nleaf++];
-  *l = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .after = -1, .own = own_leaf(p->r, leaf)};
+  *l = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .after = -1, .own = ty_own_leaf(p->r, leaf)};
   return l;
 }
 
@@ -347,7 +346,7 @@ static void forget_leaf(event *e, const ty_tensor *leaf) {
 
 ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
   ty_program *p = ctx->program;
-  if (!p || p->mode != TY_RECORD || p->dead || p->backward != 1) return TY_OK;
+  if (!p || p->mode != TY_RECORD || p->refused || p->backward != 1) return TY_OK;
   event *e = &p->r->event[p->pass];
   leaf_change *l = changed_leaf(e, leaf);
   if (l) {
@@ -366,7 +365,7 @@ ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
 
 static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty_tensor **grads, int nroot,
   ty_tensor **inputs, int ninput, ty_backward_opts o) {
-  event *e = ty_event_new(ctx, p, EVENT_BACKWARD, 2 * nroot + ninput);
+  event *e = ty_program_event_new(ctx, p, EVENT_BACKWARD, 2 * nroot + ninput);
   if (!e) return ty_program_no_memory(ctx);
   e->opts = o;
   e->nroot = nroot;
@@ -445,7 +444,7 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
   ty_program *p = ctx->program;
   if (p->broken) return ty_program_broken(ctx);
-  if (p->within || p->backward || p->dead) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
+  if (p->within || p->backward || p->refused) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   if (p->mode == TY_CHECK) {
     event *e = ty_next_event(p);
     if (!backward_agrees(ctx, e, roots, grads, nroot, inputs, ninput, o)) {
@@ -470,7 +469,7 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
         if (again == TY_OK)
           again = ty_told(ctx, p, more ? p->told : was, more ? p->told_first : pass + 1, more ? p->told_end : known, roots, grads, nroot,
             inputs, ninput, result, o, now);
-        ty_plan_let_go(was);
+        ty_recording_let_go(was);
         return again;
       }
       p->agreed = (int)(e - p->r->event);
@@ -485,8 +484,8 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   p->backward--;
   p->pass = outer;
   p->r->event[at].end = p->r->nevent;
-  if (s != TY_OK) ty_program_die(p, "a backward pass failed");
-  if (s != TY_OK || p->dead) return s;
+  if (s != TY_OK) ty_program_refuse(p, "a backward pass failed");
+  if (s != TY_OK || p->refused) return s;
   TY_TRY(ty_note_gradients(ctx, p, &p->r->event[at], ninput, result));
   ty_note_passed(&p->r->event[at], grads, result, ninput);
   return TY_OK;
@@ -497,8 +496,8 @@ ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tenso
                              ty_reached_now now) {
   ty_program *p = ctx->program;
   if (p->broken) return ty_program_broken(ctx);
-  if (p->dead || p->within || p->backward) return now(ctx, roots, nroot, leaves, nleaf, reached, others);
-  event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_event_new(ctx, p, EVENT_REACHED, nroot + nleaf);
+  if (p->refused || p->within || p->backward) return now(ctx, roots, nroot, leaves, nleaf, reached, others);
+  event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_program_event_new(ctx, p, EVENT_REACHED, nroot + nleaf);
   if (p->mode == TY_CHECK) {
     if (!e || e->kind != EVENT_REACHED || !ty_same_operands(p, e, roots, nroot, leaves, nleaf)) {
       TY_TRY(ty_diverge(ctx, p, "a different part of the graph is used"));
@@ -521,7 +520,7 @@ ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tenso
 ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
   ty_program *p = ctx->program;
   if (p && p->broken) return ty_program_broken(ctx);
-  if (!p || p->dead || p->within) return TY_OK;
+  if (!p || p->refused || p->within) return TY_OK;
   if (p->backward) {
     if (p->mode == TY_RECORD && !grad) forget_leaf(&p->r->event[p->pass], leaf);
     return TY_OK;
@@ -536,7 +535,7 @@ ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
     TY_TRY(ty_diverge(ctx, p, "an assigned gradient differs"));
     return ty_program_grad(ctx, leaf, grad);
   }
-  event *e = ty_event_new(ctx, p, EVENT_GRAD, 1);
+  event *e = ty_program_event_new(ctx, p, EVENT_GRAD, 1);
   return e && ty_note_operand(p, e, 0, grad) && new_change(p, e, leaf) ? TY_OK : ty_program_no_memory(ctx);
 }
 
@@ -550,7 +549,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
     return s;
   }
   if (p && p->broken) return ty_program_broken(ctx);
-  const bool idle = !p || p->dead || p->within || p->inner || p->backward;
+  const bool idle = !p || p->refused || p->within || p->inner || p->backward;
   if (!idle && p->mode == TY_CHECK) {
     event *e = ty_next_event(p);
     if (!e || e->kind != EVENT_DETACH || !ty_is_operand(p, e, 0, t)) {
@@ -566,7 +565,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
     return TY_OK;
   }
   if (!idle) {
-    event *e = ty_event_new(ctx, p, EVENT_DETACH, 1);
+    event *e = ty_program_event_new(ctx, p, EVENT_DETACH, 1);
     if (!e || !ty_note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
   }
   if (!(*out = ty_alias(t))) return ty_program_no_memory(ctx);

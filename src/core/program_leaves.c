@@ -39,7 +39,7 @@ void ty_note_passed(event *e, ty_tensor **grads, ty_tensor **result, int ninput)
 ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on) {
   ty_program *p = ctx->program;
   if (p->broken) return ty_program_broken(ctx);
-  if (p->dead || p->within || p->inner || p->backward) return TY_OK;
+  if (p->refused || p->within || p->inner || p->backward) return TY_OK;
   if (p->mode == TY_CHECK) {
     event *e = ty_next_event(p);
     if (!e || e->kind != EVENT_LEAF || e->on != on || !ty_is_operand(p, e, 0, t)) {
@@ -53,7 +53,7 @@ ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on) {
     return TY_OK;
   }
   ty_recording *r = p->r;
-  event *e = ty_event_new(ctx, p, EVENT_LEAF, 1);
+  event *e = ty_program_event_new(ctx, p, EVENT_LEAF, 1);
   if (!e || !ty_note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
   e->on = on;
   e->own = -1;

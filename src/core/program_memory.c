@@ -24,17 +24,7 @@ static ty_status block(ty_ctx *ctx, const ty_backend *b, size_t nbytes, ty_tenso
 }
 
 /* A tensor with v's geometry in the given memory. */
-static ty_tensor *place(const value *v, ty_tensor *memory) {
-  ty_tensor *t = ty_alias(memory);
-  if (!t) return NULL;
-  t->dtype = v->like.dtype;
-  t->ndim = v->like.ndim;
-  t->offset = v->like.offset;
-  t->own_layout = v->like.own_layout;
-  memcpy(t->shape, v->like.shape, sizeof t->shape);
-  memcpy(t->stride, v->like.stride, sizeof t->stride);
-  return t;
-}
+static ty_tensor *place(const value *v, ty_tensor *memory) { return ty_alias_as(memory, &v->like, v->like.offset); }
 
 /* A store that needs no memory: it is never stored, and nobody can come to hold it. */
 static bool nowhere(const store *st) { return st->unwritten && !st->visible && !st->placed; }
@@ -254,7 +244,7 @@ static void find_gradients(ty_recording *r) {
   }
 }
 
-ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
+ty_status ty_recording_prepare(ty_ctx *ctx, ty_recording *r) {
   if (r->fuses) TY_TRY(ty_fuse_exchange(ctx, r));
   if (r->fuses) TY_TRY(ty_fuse_split(ctx, r));
   TY_TRY(ty_fuse_groups(ctx, r));
@@ -330,7 +320,7 @@ static ty_status move_out(ty_ctx *ctx, ty_recording *r) {
   return TY_OK;
 }
 
-ty_status ty_plan_ready(ty_ctx *ctx, ty_recording *r) {
+ty_status ty_recording_ready(ty_ctx *ctx, ty_recording *r) {
   bool more = r->unmade;
   for (int i = 0; i < r->nstore; i++) {
     store *st = &r->store[i];
@@ -355,7 +345,7 @@ static bool traded(ty_ctx *ctx, ty_recording *r, const store *st, ty_tensor *fre
   return true;
 }
 
-ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r) {
+ty_status ty_recording_evict(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstore; i++) {
     store *st = &r->store[i];
     if (!st->internal || !st->visible) continue;
@@ -380,7 +370,7 @@ ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r) {
   return TY_OK;
 }
 
-void ty_plan_rate(ty_recording *r, int first, int operand, double v) {
+void ty_recording_set_rate(ty_recording *r, int first, int operand, double v) {
   step *k = &r->step[first];
   if (k->rate) {
     k->rate_changed = k->rate_changed || k->rate_now != v;
@@ -408,7 +398,7 @@ static ty_status put_settings(ty_ctx *ctx, step *k) {
   return TY_OK;
 }
 
-ty_status ty_plan_rates(ty_ctx *ctx, ty_recording *r) {
+ty_status ty_recording_write_rates(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstep && r->gpu; i++) {
     step *k = &r->step[i];
     if (k->call.settings) TY_TRY(put_settings(ctx, k));
@@ -436,7 +426,7 @@ static void let_go(event *e) {
   if (e->kind == EVENT_RULE) { ty_free(e->failed); e->failed = NULL; }
 }
 
-void ty_plan_let_go(ty_recording *r) {
+void ty_recording_let_go(ty_recording *r) {
   for (int i = 0; i < r->nevent; i++) let_go(&r->event[i]);
   for (int i = 0; i < r->nown; i++) ty_take_leaf(r, i, NULL);
 }
@@ -481,7 +471,7 @@ void ty_step_free(step *k) {
   *k = (step){.call.in = NULL};
 }
 
-void ty_plan_free(ty_recording *r) {
+void ty_recording_free(ty_recording *r) {
   for (int i = 0; i < r->nentry; i++) ty_release(r->entry[i].grad);
   for (int i = 0; i < r->nevent; i++) free_event(&r->event[i]);
   ty_fuse_free(r);

@@ -3,8 +3,8 @@
  * Idea: a recording holds events (what the function asked for) and steps (the kernels that ran). Steps read and write values; a value is
  * a geometry in a store, and a store is one recorded storage. A group is steps that run as one kernel. "In check" means: in the call that
  * is being compared. Invariant: the arrays refer to each other by index (-1: none), since they move as they grow. */
-#ifndef TY_PLAN_H
-#define TY_PLAN_H
+#ifndef TY_PROGRAM_PARTS_H
+#define TY_PROGRAM_PARTS_H
 #include <stdio.h>
 #include "fused.h"
 #include "optim_formulas.h"
@@ -158,7 +158,7 @@ struct ty_recording {
 
 struct ty_program {
   ty_program_mode mode;
-  bool dead;               /* the call can't be recorded; it goes on uncompiled */
+  bool refused;            /* the call can't be recorded; it goes on uncompiled */
   bool broken;             /* the call can't go on: what had agreed failed when done again, and placeholders stay without data. Or, for a
                               while: a user's function differs within a backward pass, which is left and done again */
   bool ends;               /* then: that function did what can't be recorded */
@@ -180,7 +180,7 @@ struct ty_program {
   modes called;            /* when the call began */
   uint64_t readable;       /* the storage that the host was last allowed to read (ty_program_may_read), */
   int readable_at;         /* when there were so many events */
-  char why[160];           /* why the call is dead, or how it last differed */
+  char why[160];           /* why the call is refused, or how it last differed */
   ty_recording *r;            /* made or compared now; at rest, used last; NULL: none */
 };
 
@@ -192,14 +192,15 @@ static inline store *ty_stored_by(ty_recording *r, const group *g, int step, int
 
 ty_status ty_program_no_memory(ty_ctx *ctx);
 ty_status ty_program_broken(ty_ctx *ctx);
-ty_status ty_program_die(ty_program *p, const char *why);
+ty_status ty_program_refuse(ty_program *p, const char *why);     /* the call can't be recorded; TY_OK */
+int ty_own_leaf(const ty_recording *r, const ty_tensor *t);      /* t's index among the leaves that the call has made, or -1 */
 typedef enum { TY_SEEN, TY_MADE, TY_DERIVED } ty_how;   /* see ty_value_of */
 int ty_value_of(ty_program *p, ty_tensor *t, ty_how how);
 int ty_visible(ty_program *p, ty_tensor *t);             /* its value, whose store becomes visible; -1: out of memory */
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether value v stands for t in this call */
 bool ty_is_rate(const ty_op *op, int slot);              /* whether operand slot is a learning rate */
 bool ty_is_number(const ty_operand *o);
-event *ty_event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin);
+event *ty_program_event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin);
 event *ty_next_event(ty_program *p);
 void ty_agreed(ty_program *p);
 bool ty_note_operand(ty_program *p, event *e, int i, ty_tensor *t);
@@ -223,7 +224,7 @@ ty_status ty_told(ty_ctx *ctx, ty_program *p, ty_recording *by, int first, int e
 /* program_differ.c: the call differs. What agreed is compared with a recording that hasn't been tried, or recorded anew. */
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);
 /* As ty_diverge, for the events before n, a backward pass in which a user's function differs. The caller does the pass again, then calls
- * ty_plan_let_go. Within another such function: an error, and the outer pass does this. */
+ * ty_recording_let_go. Within another such function: an error, and the outer pass does this. */
 ty_status ty_part_ways(ty_ctx *ctx, ty_program *p, int n);
 ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i);   /* does event i, which had agreed, again */
 /* From now on the call is compared with r, or recorded; p->r is that recording. */
@@ -248,11 +249,11 @@ ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r);   /* fuse_recompute.c */
 ty_status ty_fuse_make(ty_ctx *ctx, ty_recording *r);    /* makes the kernels, again where what is held has changed */
 void ty_fuse_places(ty_recording *r);                    /* gives kernels the values' tensors */
 void ty_fuse_free(ty_recording *r);
-ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r);    /* memory for the values, tensors for the steps */
-ty_status ty_plan_ready(ty_ctx *ctx, ty_recording *r);   /* see ty_program_ready */
-ty_status ty_plan_rates(ty_ctx *ctx, ty_recording *r);
-ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r);   /* leaves memory of the last call to whoever still holds it */
-void ty_plan_rate(ty_recording *r, int first, int operand, double v);
-void ty_plan_let_go(ty_recording *r);                    /* drops what events hold of the call in check */
-void ty_plan_free(ty_recording *r);
+ty_status ty_recording_prepare(ty_ctx *ctx, ty_recording *r);    /* memory for the values, tensors for the steps */
+ty_status ty_recording_ready(ty_ctx *ctx, ty_recording *r);   /* see ty_program_ready */
+ty_status ty_recording_write_rates(ty_ctx *ctx, ty_recording *r);
+ty_status ty_recording_evict(ty_ctx *ctx, ty_recording *r);   /* leaves memory of the last call to whoever still holds it */
+void ty_recording_set_rate(ty_recording *r, int first, int operand, double v);
+void ty_recording_let_go(ty_recording *r);                    /* drops what events hold of the call in check */
+void ty_recording_free(ty_recording *r);
 #endif

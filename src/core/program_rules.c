@@ -12,8 +12,8 @@
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout) {
   ty_program *p = ctx->program;
   if (p->broken) return ty_program_broken(ctx);
-  if (p->dead || p->within || p->inner || p->backward) return ty_record_function(ctx, f, in, nin, out, nout);
-  event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_event_new(ctx, p, EVENT_FUNCTION, nin + nout);
+  if (p->refused || p->within || p->inner || p->backward) return ty_record_function(ctx, f, in, nin, out, nout);
+  event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_program_event_new(ctx, p, EVENT_FUNCTION, nin + nout);
   if (p->mode == TY_CHECK) {
     if (!e || e->kind != EVENT_FUNCTION || e->function.internal != f.internal || !ty_same_operands(p, e, in, nin, out, nout)) {
       TY_TRY(ty_diverge(ctx, p, "an autograd.Function differs"));
@@ -86,13 +86,13 @@ static int event_of(const ty_recording *r, const ty_node *n) {
 
 ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool *needs, ty_tensor **gin) {
   ty_program *p = ctx->program;
-  if (p->dead || p->within) return answer(ctx, p, n, gout, needs, gin);
+  if (p->refused || p->within) return answer(ctx, p, n, gout, needs, gin);
   const int of = p->backward == 1 ? event_of(p->r, n) : -1, at = p->r->nevent, pass = p->pass;
   if (of < 0) {                            /* it was called within a pass, by a checkpoint */
     TY_TRY(ty_program_settle(ctx, "autograd.Function runs Lua in backward"));
     return answer(ctx, p, n, gout, needs, gin);
   }
-  event *e = ty_event_new(ctx, p, EVENT_RULE, n->nout);
+  event *e = ty_program_event_new(ctx, p, EVENT_RULE, n->nout);
   bool ok = e != NULL;
   for (int k = 0; ok && k < n->nout; k++)
     if (gout[k]) ok = ty_visible(p, gout[k]) >= 0 && ty_note_operand(p, e, k, gout[k]);
@@ -107,7 +107,7 @@ ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool 
   p->r->event[at].end = p->r->nevent;
   for (int i = at + 1; i < p->r->nevent; i++)
     p->r->asks = p->r->asks || p->r->event[i].kind == EVENT_GRAD || p->r->event[i].kind == EVENT_BACKWARD;
-  return s != TY_OK || p->dead ? s : ty_note_gradients(ctx, p, &p->r->event[at], n->nin, gin);
+  return s != TY_OK || p->refused ? s : ty_note_gradients(ctx, p, &p->r->event[at], n->nin, gin);
 }
 
 /* Asks the function whose event is at p->at; the event holds its answer. *known: the event after it, if it has answered. */

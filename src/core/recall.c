@@ -2,6 +2,7 @@
 #include <string.h>
 #include "program.h"
 #include "recall.h"
+#include "table.h"
 #include "vmap.h"
 
 ty_recall *ty_recall_new(void) {
@@ -92,15 +93,7 @@ ty_status ty_recall_end(ty_ctx *ctx, ty_recall *r, bool failed) {
 }
 
 static ty_status add(ty_ctx *ctx, ty_recall *r, ty_tensor *t, const ty_op *op) {
-  if (r->n == r->room) {
-    const int room = r->room ? 2 * r->room : 16;
-    ty_recalled *more = ty_malloc(sizeof *more * (size_t)room);
-    if (!more) return ty_no_memory(ctx, "checkpoint");
-    if (r->n) memcpy(more, r->entry, sizeof *more * (size_t)r->n);
-    ty_free(r->entry);
-    r->entry = more;
-    r->room = room;
-  }
+  if (!ty_grow(&r->entry, r->n + 1, &r->room, sizeof *r->entry)) return ty_no_memory(ctx, "checkpoint");
   r->entry[r->n++] = (ty_recalled){ty_retain(t), op, ty_version(t), r->trace};
   return TY_OK;
 }

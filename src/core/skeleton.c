@@ -13,8 +13,6 @@ struct ty_skeleton {
   ty_tensor **leaf; int nleaf, leaf_room;
 };
 
-static ty_status no_memory(ty_ctx *ctx) { return ty_no_memory(ctx, "compile"); }
-
 static bool add_node(ty_skeleton *k, ty_node *n) {
   if (ty_map_find(&k->nodes, (uintptr_t)n, k->node, sizeof(link)) >= 0) return true;
   if (!ty_grow(&k->node, k->nnode + 1, &k->node_room, sizeof(link))) return false;
@@ -67,12 +65,6 @@ bool ty_needs_graph(const ty_tensor *t) {
   return live || !known;
 }
 
-static bool is_own(const ty_recording *r, const ty_tensor *leaf) {
-  for (int i = 0; i < r->nown; i++)
-    if (r->own[i] == leaf) return true;
-  return false;
-}
-
 static const char *refuses(const ty_program *p, const ty_node *n) {
   if (n->done) return "a backward has used part of it";
   if (!n->op) return n->internal ? "it contains a checkpoint" : "it contains an autograd.Function";
@@ -81,7 +73,7 @@ static const char *refuses(const ty_program *p, const ty_node *n) {
   for (int i = 0; i < n->nin + n->nout; i++)
     if (n->saved[i].t && n->saved[i].version != ty_version(n->saved[i].t)) return "the function changes in place what backward needs";
   for (int i = 0; p && i < n->nin; i++)    /* another one in each call */
-    if (n->edge[i].leaf && is_own(p->r, n->edge[i].leaf)) return "it contains a leaf that the function makes";
+    if (n->edge[i].leaf && ty_own_leaf(p->r, n->edge[i].leaf) >= 0) return "it contains a leaf that the function makes";
   return NULL;
 }
 
@@ -98,7 +90,7 @@ static bool add_parts(ty_skeleton *k, ty_node *n) {
 
 ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_skeleton **out, const char **why) {
   ty_skeleton *k = ty_malloc(sizeof *k);
-  if (!k) return no_memory(ctx);
+  if (!k) return ty_no_memory(ctx, "compile");
   memset(k, 0, sizeof *k);
   *why = NULL;
   bool ok = (k->root = ty_malloc(sizeof(ty_edge) * (size_t)TY_MAX(nroot, 1)));
@@ -114,7 +106,7 @@ ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_skeleton 
   }
   if (ok && !*why) { *out = k; return TY_OK; }
   ty_skeleton_free(k);
-  return ok ? TY_OK : no_memory(ctx);
+  return ok ? TY_OK : ty_no_memory(ctx, "compile");
 }
 
 static void release_saved(ty_skeleton *k) {
@@ -154,20 +146,12 @@ void ty_skeleton_empty(ty_skeleton *k) {
 
 /* A view of t that lies as `like` did in `first`. */
 static ty_tensor *seen_in(ty_tensor *t, const ty_tensor *like, const ty_tensor *first) {
-  ty_tensor *v = ty_alias(t);
-  if (!v) return NULL;
-  v->dtype = like->dtype;
-  v->ndim = like->ndim;
-  v->own_layout = like->own_layout;
-  v->offset += like->offset - first->offset;
-  memcpy(v->shape, like->shape, sizeof v->shape);
-  memcpy(v->stride, like->stride, sizeof v->stride);
-  return v;
+  return ty_alias_as(t, like, t->offset + like->offset - first->offset);
 }
 
 /* A running record must know t, a view. False: out of memory. */
 static bool known(ty_program *p, ty_tensor *t) {
-  return !p || p->dead || p->mode != TY_RECORD || ty_value_of(p, t, TY_DERIVED) >= 0;
+  return !p || p->refused || p->mode != TY_RECORD || ty_value_of(p, t, TY_DERIVED) >= 0;
 }
 
 static bool put_in(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved) {
@@ -189,7 +173,7 @@ static ty_status pass(ty_ctx *ctx, ty_skeleton *k, ty_tensor **grad, ty_tensor *
   int n = 0, m = 0;
   for (int i = 0; i < k->nroot && s == TY_OK; i++) {
     if (!grad[i]) continue;
-    if (!(root[n] = ty_alias(grad[i]))) { s = no_memory(ctx); break; }
+    if (!(root[n] = ty_alias(grad[i]))) { s = ty_no_memory(ctx, "compile"); break; }
     root[n]->node = k->root[i].node;
     root[n]->out = k->root[i].out;
     atomic_fetch_add_explicit(&root[n]->node->refs, 1, memory_order_relaxed);
@@ -199,7 +183,7 @@ static ty_status pass(ty_ctx *ctx, ty_skeleton *k, ty_tensor **grad, ty_tensor *
     if (ty_needs_grad(k->leaf[i])) leaf[m++] = k->leaf[i];
   const ty_backward_opts o = {.retain_graph = true, .within = true};
   if (p && s == TY_OK) {                   /* a record takes only the pass's steps */
-    if (p->mode == TY_RECORD && !p->dead && !ty_event_new(ctx, p, EVENT_BACKWARD, 0)) s = no_memory(ctx);
+    if (p->mode == TY_RECORD && !p->refused && !ty_program_event_new(ctx, p, EVENT_BACKWARD, 0)) s = ty_no_memory(ctx, "compile");
     p->backward++;
   }
   if (s == TY_OK && n && m) s = ty_backward(ctx, root, given, n, leaf, m, found, o);
@@ -214,8 +198,8 @@ static ty_status pass(ty_ctx *ctx, ty_skeleton *k, ty_tensor **grad, ty_tensor *
 ty_status ty_skeleton_run(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved, ty_tensor **grad, ty_tensor **result) {
   memset(result, 0, sizeof *result * (size_t)k->nleaf);
   ty_tensor **list = ty_malloc(sizeof *list * (size_t)(2 * k->nroot + 2 * k->nleaf + 1));
-  if (!list) return no_memory(ctx);
-  const ty_status s = put_in(ctx, k, saved) ? pass(ctx, k, grad, result, list) : no_memory(ctx);
+  if (!list) return ty_no_memory(ctx, "compile");
+  const ty_status s = put_in(ctx, k, saved) ? pass(ctx, k, grad, result, list) : ty_no_memory(ctx, "compile");
   take_out(k);
   ty_free(list);
   return s;

@@ -126,16 +126,11 @@ uint32_t ty_save_mask(const ty_call *c) {
   return mask;
 }
 
-static ty_status no_memory(ty_ctx *ctx) {
-  ty_error(ctx, "out of memory while recording the tape");
-  return TY_OOM;
-}
-
 static ty_status save(ty_ctx *ctx, ty_saved *s, ty_tensor *t, bool pack) {
   *s = (ty_saved){.from = t->storage->id, .version = ty_version(t)};
   if (pack && t->requires_grad) return ctx->host->pack(ctx, t, true, &s->packed);
   ty_tensor *alias = ty_alias(t);
-  if (!alias) return no_memory(ctx);
+  if (!alias) return ty_no_memory(ctx, "autograd");
   if (pack) {
     const ty_status st = ctx->host->pack(ctx, alias, false, &s->packed);
     ty_release(alias);
@@ -172,7 +167,7 @@ static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) 
   ty_node *n = node_new(op, c->nin, op->nout, op->nattr);
   const bool pack = c->ctx->packs;
   ty_status st = TY_OK;
-  if (!n) return no_memory(c->ctx);
+  if (!n) return ty_no_memory(c->ctx, "autograd");
   uint32_t mask = ty_save_mask(c);
   note_stream(c->ctx, n, c->out[0]);
   note_recorded(c->ctx);
@@ -209,7 +204,7 @@ ty_status ty_record(ty_call *c) {
 ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout) {
   ty_node *n = node_new(NULL, nin, nout, 0);
   ty_status st = TY_OK;
-  if (!n) return no_memory(ctx);
+  if (!n) return ty_no_memory(ctx, "autograd");
   n->key = f.key;
   n->internal = f.internal;
   for (int j = 0; j < nout; j++) note_stream(ctx, n, out[j]);
@@ -282,7 +277,7 @@ ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
   if (!t->base || t->history == t->base->history) return TY_OK;
   if (ty_needs_grad(t->base)) {
     n = take_node(t);
-    if (!n) return no_memory(ctx);
+    if (!n) return ty_no_memory(ctx, "autograd");
   }
   if (n) set_node(t, n, 0);
   else { ty_node_release(t->node); t->node = NULL; }
@@ -298,7 +293,7 @@ ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *be
   if (ty_will_record(c)) TY_TRY(make_node(c, before, &p->call));
   else if (!base && ty_needs_grad(target)) {  /* overwritten by values without grad: recorded as fill */
     ty_node *n = p->call = node_new(&ty_ops[TY_OP_fill], 2, 1, 0);
-    if (!n) return no_memory(c->ctx);
+    if (!n) return ty_no_memory(c->ctx, "autograd");
     for (int i = 0; i < 3; i += 2) ty_meta_of(target, &n->meta[i]);
     n->in[0].kind = TY_TENSOR;
     n->in[1] = ty_op_int(0);
@@ -307,7 +302,7 @@ ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *be
   }
   if (!base) return TY_OK;
   p->put = node_new(&ty_ops[TY_OP_strided_put], 2, 1, 4);
-  if (!p->put) { ty_abandon_inplace(p); return no_memory(c->ctx); }
+  if (!p->put) { ty_abandon_inplace(p); return ty_no_memory(c->ctx, "autograd"); }
   view_geometry(target, p->put->at);
   ty_meta_of(base, &p->put->meta[0]);
   ty_meta_of(target, &p->put->meta[1]);
@@ -368,7 +363,7 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
   ty_tensor *t = e.leaf ? ty_retain(e.leaf) : ty_alias(kept);
   ty_release(kept);
   if (e.leaf) { *out = t; return TY_OK; }
-  if (!t) return no_memory(ctx);
+  if (!t) return ty_no_memory(ctx, "autograd");
   t->node = node_retain(e.node);
   t->out = e.out;
   *out = t;

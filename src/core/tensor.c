@@ -397,6 +397,18 @@ ty_tensor *ty_alias(const ty_tensor *t) {
   return a;
 }
 
+ty_tensor *ty_alias_as(const ty_tensor *memory, const ty_tensor *like, int64_t offset) {
+  ty_tensor *a = ty_alias(memory);
+  if (!a) return NULL;
+  a->dtype = like->dtype;
+  a->ndim = like->ndim;
+  a->own_layout = like->own_layout;
+  a->offset = offset;
+  memcpy(a->shape, like->shape, sizeof a->shape);
+  memcpy(a->stride, like->stride, sizeof a->stride);
+  return a;
+}
+
 /* ---- geometry ---- */
 
 int64_t ty_numel(const ty_tensor *t) {

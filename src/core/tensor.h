@@ -185,6 +185,8 @@ void ty_hooks_free(ty_hooks *h);
 void ty_account_release(ty_account *a);
 /* A second tensor of the same storage and geometry, without history. NULL: out of memory. */
 ty_tensor *ty_alias(const ty_tensor *t);
+/* Such a tensor of memory's storage with like's dtype, shape and strides, at this offset. */
+ty_tensor *ty_alias_as(const ty_tensor *memory, const ty_tensor *like, int64_t offset);
 int64_t ty_numel(const ty_tensor *t);
 bool ty_is_contiguous(const ty_tensor *t);
 /* ndim is at least 2. */

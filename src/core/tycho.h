@@ -65,5 +65,7 @@ struct ty_ctx {
   char err[TY_ERRLEN];
 };
 
+double ty_now(void);                   /* seconds of a monotonic clock */
+
 static inline int ty_default_device(const ty_ctx *ctx) { return ctx->device < 0 ? 1 + ctx->gpu : ctx->device; }
 #endif

@@ -5,10 +5,10 @@
 #include <string.h>
 #include "shape.h"
 
-static ty_status view(ty_call *c, ty_tensor *t, int n, const int64_t *size) {
+ty_status ty_view(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out) {
   ty_attr at = {.set = true, .n = (uint8_t)n};
   memcpy(at.v, size, sizeof(int64_t) * (size_t)n);
-  return ty_call_op2(c->ctx, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &at, NULL, &c->out[0]);
+  return ty_call_op2(ctx, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
 /* asked: size as the user gave it; a program that records the view keeps its -1. */
@@ -18,7 +18,7 @@ static ty_status reshape_to(ty_call *c, int n, const int64_t *size, const int64_
   int64_t stride[TY_MAXDIM];
   if (!t->own_layout && !ty_view_strides(t, size, n, stride))
     TY_TRY(ty_call_op2(c->ctx, TY_OP_clone, ty_op_tensor(t), (ty_operand){0}, &at, NULL, &copy));
-  const ty_status s = view(c, copy ? copy : t, n, asked);
+  const ty_status s = ty_view(c->ctx, copy ? copy : t, n, asked, &c->out[0]);
   ty_release(copy);
   return s;
 }
@@ -66,7 +66,7 @@ static ty_status squeeze(ty_call *c) {
   }
   for (int d = 0; d < x->ndim; d++)
     if (x->shape[d] != 1 || !(drop >> d & 1)) size[n++] = x->shape[d];
-  return view(c, x, n, size);
+  return ty_view(c->ctx, x, n, size, &c->out[0]);
 }
 
 static ty_status unsqueeze(ty_call *c) {
@@ -77,7 +77,7 @@ static ty_status unsqueeze(ty_call *c) {
   if (n > TY_MAXDIM) return ty_fail(c, "at most %d dims are supported", TY_MAXDIM);
   d = d < 0 ? d + n : d;
   for (int i = 0; i < n; i++) size[i] = i == d ? 1 : x->shape[i - (i > d)];
-  return view(c, x, n, size);
+  return ty_view(c->ctx, x, n, size, &c->out[0]);
 }
 
 static ty_status narrow(ty_call *c) {

@@ -25,12 +25,6 @@ ty_status ty_map_in(ty_ctx *ctx, uint32_t map, ty_tensor *whole, ty_tensor **out
   return TY_OK;
 }
 
-ty_status ty_vmap_view(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out) {
-  ty_attr at = {.set = true, .n = (uint8_t)n};
-  memcpy(at.v, size, sizeof(int64_t) * (size_t)n);
-  return ty_call_op2(ctx, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
-}
-
 ty_status ty_vmap_repeated(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out) {
   ty_attr at = {.set = true, .n = (uint8_t)(t->ndim + 1)};
   if (t->ndim == TY_MAXDIM) return ty_error(ctx, "vmap: a tensor of shape %s has no room for one more dim", ty_shape_of(t));
@@ -73,7 +67,7 @@ ty_status ty_vmap_laid_for(ty_vmap_call *m, int i, int rank) {
   if (rank >= TY_MAXDIM) return ty_error(m->one.ctx, "vmap: %s: a result of %d dims has no room for one more dim", m->one.op->shown, rank);
   size[0] = m->map->size;
   for (int d = 0; d < rank; d++) size[1 + d] = d < rank - t->ndim ? 1 : t->shape[d - (rank - t->ndim)];
-  TY_TRY(ty_vmap_view(m->one.ctx, m->w[i].t, rank + 1, size, &v));
+  TY_TRY(ty_view(m->one.ctx, m->w[i].t, rank + 1, size, &v));
   ty_vmap_take(m, i, v);
   return TY_OK;
 }

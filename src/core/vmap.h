@@ -32,7 +32,6 @@ typedef struct {
 static inline bool ty_vmap_maps(const ty_vmap_call *m, const ty_tensor *t) { return t && t->whole && t->map == m->map->id; }
 static inline ty_tensor *ty_vmap_example(const ty_vmap_call *m, int i) { return m->one.in[i].t; }        /* one example's operand i */
 
-ty_status ty_vmap_view(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out);
 ty_status ty_vmap_repeated(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out);       /* t for each of n examples, expanded */
 
 /* Set w[i]. First one of three. plainly: a mapped operand's whole, another operand as it is. spread: always with the examples' dim.

@@ -86,7 +86,7 @@ static ty_status reduce(ty_vmap_call *m, ty_tensor **out) {
   if (x->ndim == 0) {                      /* reduces over a new dim of 1 */
     const int64_t size[2] = {m->map->size, 1};
     ty_tensor *v;
-    TY_TRY(ty_vmap_view(m->one.ctx, x->whole, 2, size, &v));
+    TY_TRY(ty_view(m->one.ctx, x->whole, 2, size, &v));
     ty_vmap_take(m, 0, v);
     m->at[TY_AT_sum_keepdim].i = 0;
     *dims = (ty_attr){.set = true, .n = 1, .v = {1}};
@@ -130,13 +130,13 @@ static ty_status matmul(ty_vmap_call *m, ty_tensor **out) {
     const int n = TY_MAX(t->ndim, 2);
     for (int d = 0; d < rank; d++) size[1 + d] = 1;
     for (int d = 0; d < t->ndim; d++) size[1 + rank - n + (i == 0 ? n - t->ndim : 0) + d] = t->shape[d];
-    TY_TRY(ty_vmap_view(ctx, t->whole, rank + 1, size, &v));
+    TY_TRY(ty_view(ctx, t->whole, rank + 1, size, &v));
     ty_vmap_take(m, i, v);
   }
   TY_TRY(ty_vmap_apply(m, &all));
   int64_t size[TY_MAXDIM] = {m->map->size};
   memcpy(size + 1, m->one.meta[0].shape, sizeof(int64_t) * m->one.meta[0].ndim);
-  const ty_status s = ty_vmap_view(ctx, all, m->one.meta[0].ndim + 1, size, &v);      /* without a vector's dim */
+  const ty_status s = ty_view(ctx, all, m->one.meta[0].ndim + 1, size, &v);      /* without a vector's dim */
   ty_release(all);
   return s == TY_OK ? ty_vmap_results(m, &v, out) : s;
 }
@@ -189,7 +189,7 @@ static ty_status conv2d(ty_vmap_call *m, ty_tensor **out) {
   if (s != TY_OK || !bias) return s == TY_OK ? ty_vmap_results(m, &all, out) : s;
   TY_TRY(ty_vmap_results(m, &all, &y));
   const int64_t planes[3] = {bias->shape[0], 1, 1};
-  s = ty_vmap_view(ctx, bias, 3, planes, &b);
+  s = ty_view(ctx, bias, 3, planes, &b);
   if (s == TY_OK) { s = binary(m, TY_OP_add, y, b, out); ty_release(b); }
   ty_release(y);
   return s;
@@ -204,7 +204,7 @@ static ty_status count_examples(ty_vmap_call *m, int rank, ty_tensor **out) {
   at[TY_AT_range_device].i = 1 + ty_device_of(ty_vmap_example(m, 0))->gpu;
   for (int d = 0; d < rank; d++) size[1 + d] = 1;
   TY_TRY(ty_apply(m->one.ctx, &ty_ops[TY_OP_range], NULL, 0, NULL, at, NULL, &r));
-  const ty_status s = ty_vmap_view(m->one.ctx, r, rank + 1, size, out);
+  const ty_status s = ty_view(m->one.ctx, r, rank + 1, size, out);
   ty_release(r);
   return s;
 }

@@ -70,6 +70,13 @@ ty_status ty_cuda_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e) {
 }
 ty_status ty_cuda_launched(ty_call *c, int gpu, cudaError_t e) { return ty_cuda_sent(c->ctx, c->op->shown, gpu, e); }
 
+ty_tensor ty_dim_last(const ty_tensor *t, int dim) {
+  ty_tensor v = *t;
+  for (int i = dim; i + 1 < t->ndim; i++) { v.shape[i] = t->shape[i + 1]; v.stride[i] = t->stride[i + 1]; }
+  if (t->ndim) { v.shape[t->ndim - 1] = t->shape[dim]; v.stride[t->ndim - 1] = t->stride[dim]; }
+  return v;
+}
+
 ty_status ty_cuda_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
   ty_meta m = {.dtype = d, .ndim = ndim};
   memcpy(m.shape, shape, sizeof(int64_t) * (size_t)ndim);

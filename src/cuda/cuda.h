@@ -58,13 +58,13 @@ void *ty_stream_raw(int gpu, void *stream);
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream);
 ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done);
 int ty_stream_priority(void *stream);
-ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, bool blocking, void **out);
-void ty_event_free(void *event);
-ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream);
-ty_status ty_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream);
-ty_status ty_event_synchronize(ty_ctx *ctx, void *event);
-ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
-ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
+ty_status ty_cuda_event_new(ty_ctx *ctx, int gpu, bool timing, bool blocking, void **out);
+void ty_cuda_event_free(void *event);
+ty_status ty_cuda_event_record(ty_ctx *ctx, int gpu, void *event, void *stream);
+ty_status ty_cuda_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream);
+ty_status ty_cuda_event_synchronize(ty_ctx *ctx, void *event);
+ty_status ty_cuda_event_query(ty_ctx *ctx, void *event, bool *done);
+ty_status ty_cuda_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
 
 /* An event after all that s has got so far; NULL where none can be had: then the host has waited for that work. */
 cudaEvent_t ty_stream_mark(ty_stream *s);
@@ -156,6 +156,7 @@ ty_status ty_cuda_launched(ty_call *c, int gpu, cudaError_t e);   /* e: what a l
 ty_status ty_cuda_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same without a call */
 ty_status ty_cuda_reported(ty_ctx *ctx, int gpu);            /* an error that an earlier op's kernel has reported */
 /* A new contiguous tensor on gpu. */
+ty_tensor ty_dim_last(const ty_tensor *t, int dim);      /* a view, which holds no reference */
 ty_status ty_cuda_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
 /* The lines along dim of a contiguous tensor of t's shape: n elements each, which lie inner apart. */
 void ty_cuda_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);

@@ -245,9 +245,9 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     .stream_retain = ty_stream_retain,
     .stream_release = ty_stream_release, .stream_usable = ty_stream_usable, .stream_synchronize = ty_stream_synchronize,
     .stream_query = ty_stream_query, .stream_priority = ty_stream_priority, .dnn_version = ty_dnn_version,
-    .event_new = ty_event_new, .event_free = ty_event_free,
-    .event_record = ty_event_record, .event_wait = ty_event_wait, .event_synchronize = ty_event_synchronize,
-    .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
+    .event_new = ty_cuda_event_new, .event_free = ty_cuda_event_free,
+    .event_record = ty_cuda_event_record, .event_wait = ty_cuda_event_wait, .event_synchronize = ty_cuda_event_synchronize,
+    .event_query = ty_cuda_event_query, .event_elapsed = ty_cuda_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
     .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay,
     .graph_free = ty_graph_free, .capturing = ty_capturing, .graphs = ty_cuda_cached, .timed_plans = ty_timed_get,
     .set_timed_plans = ty_timed_set, .timed_plans_set = ty_timed_set_so_far, .libraries = ty_timed_libraries};

@@ -39,15 +39,6 @@ ty_status ty_cuda_softmax(ty_call *c) {
 
 /* ---- cross-entropy ---- */
 
-/* A view of scores (N, C, ...) with the classes last: a row for each label. */
-static ty_tensor rows_of(const ty_tensor *t) {
-  ty_tensor v = *t;
-  for (int i = 1; i + 1 < t->ndim; i++) { v.shape[i] = t->shape[i + 1]; v.stride[i] = t->stride[i + 1]; }
-  v.shape[t->ndim - 1] = t->shape[1];
-  v.stride[t->ndim - 1] = t->stride[1];
-  return v;
-}
-
 /* The kernel's arguments for a call's labels, weights w and options, and the rows x of its input. */
 static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
   const ty_loss_options how = ty_loss_options_of(c);
@@ -109,11 +100,11 @@ ty_status ty_cuda_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t
   const bool forward = back != c;
   ty_tensor *x = NULL, *w = NULL, *up = NULL, *labels = NULL, *made = NULL, *wt = c->in[forward ? 2 : 4 + mean].t;
   int64_t step = 0;
-  ty_tensor from = rows_of(c->in[forward ? 0 : 1].t), o;
+  ty_tensor from = ty_dim_last(c->in[forward ? 0 : 1].t, 1), o;       /* scores (N, C, ...): a row for each label */
   ty_status st = ty_contiguous(c->ctx, &from, &x);
   if (st == TY_OK) st = ty_contiguous(c->ctx, c->in[forward ? 1 : 2].t, &labels);
   if (st == TY_OK && back) {
-    o = rows_of(back->out[0]);
+    o = ty_dim_last(back->out[0], 1);
     if (!ty_is_contiguous(&o)) st = ty_cuda_new(c, gpu, (ty_dtype)o.dtype, o.ndim, o.shape, &made);
   }
   if (st == TY_OK && back) st = gradients_of(c, back->in[0].t, ty_compute_dtype((ty_dtype)x->dtype), &up, &step);

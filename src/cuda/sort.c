@@ -7,14 +7,6 @@
 
 static ty_status new_numbers(ty_call *c, int gpu, int64_t n, ty_tensor **out) { return ty_cuda_new(c, gpu, TY_I64, 1, &n, out); }
 
-/* t with dim last: a view */
-static ty_tensor turned(const ty_tensor *t, int dim) {
-  ty_tensor v = *t;
-  for (int i = dim; i + 1 < t->ndim; i++) { v.shape[i] = t->shape[i + 1]; v.stride[i] = t->stride[i + 1]; }
-  if (t->ndim) { v.shape[t->ndim - 1] = t->shape[dim]; v.stride[t->ndim - 1] = t->stride[dim]; }
-  return v;
-}
-
 ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k) {
   ty_tensor *work[2] = {NULL, NULL};
   const int64_t words = (int64_t)(ty_k_sort_bytes(k) / 8);
@@ -52,7 +44,7 @@ static ty_status order(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, 
 }
 
 static ty_status sorted(ty_call *c, int gpu, cudaStream_t s, int dim, bool descending) {
-  const ty_tensor x = turned(c->in[0].t, dim), o[2] = {turned(c->out[0], dim), turned(c->out[1], dim)};
+  const ty_tensor x = ty_dim_last(c->in[0].t, dim), o[2] = {ty_dim_last(c->out[0], dim), ty_dim_last(c->out[1], dim)};
   const int64_t n = x.ndim ? x.shape[x.ndim - 1] : 1;
   return order(c, gpu, s, &x, c->op->id == TY_OP_topk ? c->at[TY_AT_topk_k].i : n, descending, o);
 }
@@ -60,7 +52,7 @@ static ty_status sorted(ty_call *c, int gpu, cudaStream_t s, int dim, bool desce
 /* Sorts all, then reads at the ranks. */
 static ty_status order_statistics(ty_call *c, int gpu, cudaStream_t s) {
   const int dim = (int)c->at[TY_AT_order_statistics_dim].i;
-  const ty_tensor x = turned(c->in[0].t, dim), ranks = turned(c->in[1].t, dim);
+  const ty_tensor x = ty_dim_last(c->in[0].t, dim), ranks = ty_dim_last(c->in[1].t, dim);
   ty_tensor *all[2] = {NULL, NULL};
   ty_status st = ty_cuda_new(c, gpu, (ty_dtype)x.dtype, x.ndim, x.shape, &all[0]);
   if (st == TY_OK) st = ty_cuda_new(c, gpu, TY_I64, x.ndim, x.shape, &all[1]);
@@ -69,7 +61,7 @@ static ty_status order_statistics(ty_call *c, int gpu, cudaStream_t s) {
     st = order(c, gpu, s, &x, x.shape[x.ndim - 1], false, o);
   }
   for (int i = 0; i < 2 && st == TY_OK; i++) {
-    const ty_tensor o = turned(c->out[i], dim);
+    const ty_tensor o = ty_dim_last(c->out[i], dim);
     st = ty_cuda_gather(c, gpu, s, all[i], x.ndim - 1, &ranks, &o);
   }
   ty_release(all[0]);

@@ -214,7 +214,7 @@ ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done) {
 
 int ty_stream_priority(void *stream) { return ((const ty_stream *)stream)->priority; }
 
-ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, bool blocking, void **out) {
+ty_status ty_cuda_event_new(ty_ctx *ctx, int gpu, bool timing, bool blocking, void **out) {
   cudaEvent_t e;
   CUDA(ctx, gpu, ty_cuda_use(gpu));
   CUDA(ctx, gpu, cudaEventCreateWithFlags(&e, (timing ? 0 : cudaEventDisableTiming) | (blocking ? cudaEventBlockingSync : 0)));
@@ -222,9 +222,9 @@ ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, bool blocking, void **
   return TY_OK;
 }
 
-void ty_event_free(void *event) { cudaEventDestroy(event); }
+void ty_cuda_event_free(void *event) { cudaEventDestroy(event); }
 
-ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream) {
+ty_status ty_cuda_event_record(ty_ctx *ctx, int gpu, void *event, void *stream) {
   ty_stream *s = stream_or_default(gpu, stream);
   if (s->gpu != gpu) return ty_error(ctx, "record: the event belongs to cuda:%d, but the stream to cuda:%d", gpu, s->gpu);
   CUDA(ctx, gpu, ty_cuda_use(gpu));
@@ -232,25 +232,25 @@ ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream) {
   return TY_OK;
 }
 
-ty_status ty_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream) {
+ty_status ty_cuda_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream) {
   CUDA(ctx, gpu, ty_cuda_use(gpu));
   CUDA(ctx, gpu, cudaStreamWaitEvent(stream_or_default(gpu, stream)->s, event, 0));
   return TY_OK;
 }
 
-ty_status ty_event_synchronize(ty_ctx *ctx, void *event) {
+ty_status ty_cuda_event_synchronize(ty_ctx *ctx, void *event) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
   ty_cuda_count_sync();
   CUDA(ctx, ctx->gpu, cudaEventSynchronize(event));
   return ty_cuda_reported(ctx, ctx->gpu);
 }
 
-ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done) {
+ty_status ty_cuda_event_query(ty_ctx *ctx, void *event, bool *done) {
   TY_TRY(ty_refuse_capture(ctx, "query: called"));
   return done_or_error(ctx, ctx->gpu, cudaEventQuery(event), "cudaEventQuery", done);
 }
 
-ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms) {
+ty_status ty_cuda_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms) {
   float f = 0;
   cudaError_t e = cudaEventElapsedTime(&f, from, to);
   if (e == cudaErrorNotReady) return ty_error(ctx, "elapsed_time: an event hasn't happened yet: call synchronize() first");

@@ -6,14 +6,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+#include "deadline.h"
 #include "io.h"
 
 struct ty_saving {
@@ -203,14 +202,10 @@ static void drop(ty_saving *s) {
 
 ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *tree, int keep, ty_saving **out) {
   ty_saving *s = calloc(1, sizeof *s);
-  pthread_condattr_t a;
   sigset_t all, before;
   if (!s) return ty_no_memory(ctx, "checkpoint");
   pthread_mutex_init(&s->lock, NULL);
-  pthread_condattr_init(&a);
-  pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-  pthread_cond_init(&s->ready, &a);
-  pthread_condattr_destroy(&a);
+  ty_cond_init(&s->ready);
   s->process = getpid();
   const char *slash = strrchr(path, '/');
   struct stat st;
@@ -244,11 +239,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
 
 bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *total) {
   if (s->process != getpid()) return *written = *total = s->total, true;
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  const int64_t ns = until.tv_nsec + (int64_t)((seconds > 0 && seconds < 3600 ? seconds : 0) * 1e9);
-  until.tv_sec += ns / 1000000000;
-  until.tv_nsec = ns % 1000000000;
+  const struct timespec until = ty_deadline(seconds > 0 && seconds < 3600 ? seconds : 0);
   pthread_mutex_lock(&s->lock);
   int e = 0;
   while (!s->done && !e) e = pthread_cond_timedwait(&s->ready, &s->lock, &until);

@@ -6,12 +6,11 @@
  * done. A forked child has no workers, and the lock in any state: it touches neither. A worker that hangs in an item when it is to stop
  * (reading a dead file system, say) is left behind with its batch; the last of these frees the loader. */
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "data.h"
+#include "deadline.h"
 
 #define PATIENCE 1                 /* seconds that workers have to finish their items when they are to stop */
 
@@ -63,16 +62,12 @@ static void *run(void *p) {
 
 ty_status ty_loader_start(ty_ctx *ctx, ty_source *s, int workers, ty_loader **out) {
   ty_loader *l = ty_malloc(sizeof *l + sizeof(worker) * (size_t)workers);
-  pthread_condattr_t a;
   sigset_t all, before;
   if (!l) return ty_no_memory(ctx, "DataLoader");
   memset(l, 0, sizeof *l + sizeof(worker) * (size_t)workers);
   pthread_mutex_init(&l->lock, NULL);
   pthread_cond_init(&l->work, NULL);
-  pthread_condattr_init(&a);
-  pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-  pthread_cond_init(&l->ready, &a);
-  pthread_condattr_destroy(&a);
+  ty_cond_init(&l->ready);
   l->source = s;
   l->process = getpid();
   atomic_fetch_add(&s->refs, 1);
@@ -109,11 +104,7 @@ void ty_loader_submit(ty_loader *l, ty_batch *b) {
 bool ty_loader_forked(const ty_loader *l) { return l->process != getpid(); }
 
 ty_batch *ty_loader_take(ty_loader *l, double seconds) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  const int64_t ns = until.tv_nsec + (int64_t)(seconds * 1e9);
-  until.tv_sec += ns / 1000000000;
-  until.tv_nsec = ns % 1000000000;
+  const struct timespec until = ty_deadline(seconds);
   pthread_mutex_lock(&l->lock);
   int e = 0;
   while (l->first && !l->first->done && e != ETIMEDOUT) e = pthread_cond_timedwait(&l->ready, &l->lock, &until);
@@ -136,10 +127,8 @@ void ty_loader_stands(ty_loader *l, int *at_worker, int64_t *at_item) {
 
 ty_batch *ty_loader_stop(ty_loader *l) {
   if (ty_loader_forked(l)) return NULL;                  /* the parent's workers may have been at the batches */
-  struct timespec until;
+  const struct timespec until = ty_deadline(PATIENCE);
   ty_batch *left = NULL;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += PATIENCE;
   pthread_mutex_lock(&l->lock);
   l->stopping = true;
   pthread_cond_broadcast(&l->work);

@@ -249,7 +249,6 @@ void ty_open_group(lua_State *L);
 void ty_open_scope(lua_State *L);
 void ty_open_profile(lua_State *L);
 void ty_open_recall(lua_State *L);
-double ty_now(void);                       /* seconds of a monotonic clock */
 void ty_open_archive(lua_State *L);
 void ty_open_program(lua_State *L);
 void ty_open_skeleton(lua_State *L);

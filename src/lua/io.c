@@ -337,11 +337,6 @@ static int interrupted(lua_State *L) {
   return 1;
 }
 
-double ty_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 static int now(lua_State *L) { lua_pushnumber(L, ty_now()); return 1; }
 
 static int terminal(lua_State *L) {        /* whether stderr is a terminal, and its width */

@@ -140,17 +140,17 @@ static int program_ran(lua_State *L) {
 static int program_rates(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_rates(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_program_write_rates(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
-static int program_why(lua_State *L) {   /* -> why it is dead, or why a call differed last; nil: neither */
+static int program_why(lua_State *L) {   /* -> why it refused the call, or why a call differed last; nil: neither */
   const ty_program *p = ty_program_at(L, 1);
   if (!p->why[0]) return 0;
   lua_pushstring(L, p->why);
   return 1;
 }
 
-static int program_dead(lua_State *L) { lua_pushboolean(L, ty_program_at(L, 1)->dead); return 1; }
+static int program_refused(lua_State *L) { lua_pushboolean(L, ty_program_at(L, 1)->refused); return 1; }
 static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_recorded(ty_program_at(L, 1))); return 1; }
 static int program_on_gpu(lua_State *L) {    /* -> the GPU's number, or false */
   const ty_recording *r = recorded_at(L, 1)->r;
@@ -237,7 +237,7 @@ static int program_exposed(lua_State *L) {
 }
 
 static int program_rate(lua_State *L) {
-  ty_program_rate(recorded_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3));
+  ty_program_set_rate(recorded_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3));
   return 0;
 }
 
@@ -289,11 +289,7 @@ static int program_seen_in(lua_State *L) {
       x->offset < y->offset || last_of(x) > last_of(y))
     return 0;
   ty_handle *h = ty_new_handle(L, ty_state_of(L));
-  if (!(h->t = ty_alias(ty_check(L, 3, "compile", "argument 3")))) return ty_throw(L, "compile: not enough memory");
-  h->t->ndim = x->ndim;
-  memcpy(h->t->shape, x->shape, sizeof x->shape);
-  memcpy(h->t->stride, x->stride, sizeof x->stride);
-  h->t->offset += x->offset - y->offset;
+  if (!(h->t = ty_alias_as(z, x, z->offset + x->offset - y->offset))) return ty_throw(L, "compile: not enough memory");
   return 1;
 }
 
@@ -429,7 +425,7 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
 /* call: the method that was called; the text then also names the library's function that called it, if any. NULL: the text is `what`. */
 static void settle(lua_State *L, const char *what, const char *call, int read) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  if (ctx->program && !ctx->program->dead) {             /* with the user's line */
+  if (ctx->program && !ctx->program->refused) {             /* with the user's line */
     const ty_tensor *t = read ? ty_test(L, read) : NULL;
     if (t && ty_program_may_read(ctx->program, t)) return;
     char text[200], said[80];
@@ -453,7 +449,7 @@ void ty_settle_read(lua_State *L, int index, const char *what, const char *call)
 /* whether a record is being made */
 static int program_records(lua_State *L) {
   const ty_program *p = ty_program_at(L, 1);
-  lua_pushboolean(L, p->mode == TY_RECORD && !p->dead);
+  lua_pushboolean(L, p->mode == TY_RECORD && !p->refused);
   return 1;
 }
 
@@ -476,7 +472,7 @@ static int program_broken(lua_State *L) { /* whether what is done now will be do
 void ty_open_program(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin},
     {"aliased", program_aliased}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
-    {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded},
+    {"rates", program_rates}, {"why", program_why}, {"refused", program_refused}, {"recorded", program_recorded},
     {"moved", program_moved}, {"on_gpu", program_on_gpu}, {"owns", program_owns}, {"active", program_active},
     {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value},
     {"result_kind", program_result_kind}, {"constant", program_constant}, {"exposed", program_exposed},

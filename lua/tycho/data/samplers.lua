@@ -242,7 +242,7 @@ function samplers.batches_of(s, n)
     function own.size() return #ends - 1 end
     return own
   end
-  -- luacheck: no self
+
   function own:order(seed, epoch) return seeded(mixed(seed, epoch), function() return joined(s:iter(seed, epoch)) end) end
   function own:size(seed, epoch) return type(s.size) == "function" and s:size() or #select(2, self:order(seed, epoch)) - 1 end
   return own
@@ -259,7 +259,7 @@ function samplers.of(s, n)
   if type(s) ~= "table" then error("DataLoader: sampler must be a list of positions or an object with iter(), got " .. type(s), 0) end
   if type(s.order) == "function" then return s end
   local own = {}
-  function own:order(seed, epoch) -- luacheck: no self
+  function own:order(seed, epoch)
     return seeded(mixed(seed, epoch), function()
       local list, it = {}, s:iter()
       if type(it) ~= "function" then error("DataLoader: the sampler's iter() must return an iterator, a function, got " .. type(it), 0) end

@@ -85,7 +85,7 @@ local Transform = {}
 -- domain.event_dim; init(self), which checks arguments; forward_shape(shape) and inverse_shape(shape) if sizes change. Fields, with their
 -- defaults: domain and codomain, constraints (constraints.real; real_vector treats the last dim as one value, as coupling layers do),
 -- bijective (true), sign (of monotone transforms of numbers: 1 keeps their order, -1 reverses it).
-function Transform:extend(name, signature) -- luacheck: no self
+function Transform:extend(name, signature)
   check(name, signature)
   local t, make = chain.define(name, signature or "", {own = true})
   for _, arg in ipairs(options.names(signature or "")) do

@@ -207,7 +207,7 @@ function SpectralNorm:forward(w)
   local u, v = ops.clone(self._u), ops.clone(self._v)    -- the next computation changes them
   return w / ops.sum(u * ops.matmul(flat, v))
 end
-function SpectralNorm:right_inverse(w) return w end -- luacheck: no self
+function SpectralNorm:right_inverse(w) return w end
 -- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the tensor divided by its largest singular value, which
 -- power iteration updates whenever it is computed in training. dim: the outputs' dim, by default 1, for transposed convolutions 2. Gives
 -- the module.

@@ -180,7 +180,7 @@ function prune.BasePruningMethod:extend(name, signature)
     if type(v) ~= "string" then fail("extend: argument %d must be a string, got %s", i, options.shown(v)) end
   end
   local class = setmetatable({}, {__index = Method})
-  function class:compute_mask() fail("%s: a method compute_mask(t, default_mask) is needed", name) end -- luacheck: no self
+  function class:compute_mask() fail("%s: a method compute_mask(t, default_mask) is needed", name) end
   signature = signature or ""
   local made_of = "module, name" .. (signature == "" and "" or ", " .. signature) .. (signature:find("*", 1, true) and "" or ", *")
   function class.apply(m, ...)

@@ -63,7 +63,7 @@ local function as(x, p) return M.to(x, p.dtype) end
 -- A step size for each element, which grows while the gradient's sign stays, and shrinks when it changes (Riedmiller and Braun 1993).
 local Rprop = class("Rprop", {lr = 1e-2, etas = {0.5, 1.2}, step_sizes = {1e-6, 50}, maximize = false, master_weights = false})
 Rprop.places = "etas step_sizes"
-function Rprop:check(group) -- luacheck: ignore
+function Rprop:check(group)
   for _, name in ipairs {"etas", "step_sizes"} do
     local v = group[name]
     if type(v) ~= "table" or #v ~= 2 or type(v[1]) ~= "number" or type(v[2]) ~= "number" or v[1] >= v[2] then
@@ -74,7 +74,7 @@ function Rprop:check(group) -- luacheck: ignore
   if less <= 0 or less >= 1 or more <= 1 then fail("Rprop: etas must be a number in 0..1 and one above 1, got {%g, %g}", less, more) end
 end
 function Rprop:new_state(p, group, s) s.prev, s.step_size = like(p), core.keep(M.mul_(like(p, 1), group.lr)) end
-function Rprop:rule(group, p, g, s, _, write) -- luacheck: ignore
+function Rprop:rule(group, p, g, s, _, write)
   local same = g * s.prev
   local turned = ops.lt(same, 0)
   local factor = ops.masked_fill(ops.masked_fill(M.new_ones(p, p.shape), ops.gt(same, 0), group.etas[2]), turned, group.etas[1])
@@ -90,12 +90,12 @@ end
 local ASGD = class("ASGD", {lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0, maximize = false, master_weights = false})
 ASGD.places, ASGD.scheduled = "lambd alpha t0 weight_decay", {"weight_decay"}
 local NUMBER = ops.zeros({}).shape
-function ASGD:state_shape(name, p) return (name == "eta" or name == "mu") and NUMBER or p.shape end -- luacheck: ignore
+function ASGD:state_shape(name, p) return (name == "eta" or name == "mu") and NUMBER or p.shape end
 function ASGD:new_state(p, group, s)
   local o = {dtype = p.dtype, device = p.device}
   s.ax, s.eta, s.mu = like(p), core.keep(ops.ones({}, o) * group.lr), core.keep(ops.ones({}, o))
 end
-function ASGD:rule(group, p, g, s, t, write) -- luacheck: ignore
+function ASGD:rule(group, p, g, s, t, write)
   if group.weight_decay ~= 0 then g = g + p * group.weight_decay end
   local new = p * (1 - s.eta * group.lambd) - g * s.eta
   write(s.ax, ops.lerp(s.ax, new, s.mu))
@@ -110,7 +110,7 @@ local Adafactor = class("Adafactor",
   {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
 Adafactor.places, Adafactor.scheduled = "beta2_decay eps d weight_decay", {"weight_decay"}
 Adafactor.needs_whole = true
-function Adafactor:check(group) -- luacheck: ignore
+function Adafactor:check(group)
   local eps = group.eps
   if group.d < 1 then fail("Adafactor: d must be at least 1, got %g", group.d) end
   if group.beta2_decay > 0 then fail("Adafactor: beta2_decay must be at most 0, got %g", group.beta2_decay) end
@@ -119,7 +119,7 @@ function Adafactor:check(group) -- luacheck: ignore
     fail("Adafactor: eps must be two numbers from 0 (the first may be false), got %s", shown(eps))
   end
 end
-function Adafactor:state_shape(name, p) -- luacheck: ignore
+function Adafactor:state_shape(name, p)
   local n = M.dim(p)
   if name == "row_var" or name == "col_var" then
     local shape = p.shape
@@ -129,14 +129,14 @@ function Adafactor:state_shape(name, p) -- luacheck: ignore
   return p.shape
 end
 -- the parameter's dims decide which of these there are
-function Adafactor:lacks(s) return not (s.variance or s.row_var) end -- luacheck: ignore
+function Adafactor:lacks(s) return not (s.variance or s.row_var) end
 function Adafactor:new_state(p, _, s)
   local o = {dtype = p.dtype, device = p.device}
   if M.dim(p) < 2 then s.variance = like(p) return end
   for _, name in ipairs {"row_var", "col_var"} do s[name] = core.keep(ops.zeros(self:state_shape(name, p), o)) end
 end
 local function mean_square(x, ...) return ops.mean(ops.square(x), ...) end
-function Adafactor:rule(group, p, g, s, t, write) -- luacheck: ignore
+function Adafactor:rule(group, p, g, s, t, write)
   local fresh = as(ops.pow(t, group.beta2_decay), p)
   local rho = as(ops.minimum(1 / ops.sqrt(t), group.lr), p)
   local alpha = ops.clamp(ops.sqrt(mean_square(p)), group.eps[2]) * rho
@@ -164,7 +164,7 @@ local Muon = class("Muon",
     eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})
 Muon.places, Muon.scheduled = "weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn", {"weight_decay", "momentum"}
 Muon.needs_whole = true
-function Muon:check(group) -- luacheck: ignore
+function Muon:check(group)
   if group.adjust_lr_fn ~= "original" and group.adjust_lr_fn ~= "match_rms_adamw" then
     fail("Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', got %s", shown(group.adjust_lr_fn))
   end
@@ -177,9 +177,9 @@ function Muon:check(group) -- luacheck: ignore
     end
   end
 end
-function Muon:lacks(s) return not s.momentum_buffer end -- luacheck: ignore
-function Muon:new_state(p, _, s) s.momentum_buffer = like(p) end -- luacheck: ignore
-function Muon:rule(group, p, g, s, _, write) -- luacheck: ignore
+function Muon:lacks(s) return not s.momentum_buffer end
+function Muon:new_state(p, _, s) s.momentum_buffer = like(p) end
+function Muon:rule(group, p, g, s, _, write)
   local rows, cols = p.shape[1], p.shape[2]
   local buffer = ops.lerp(s.momentum_buffer, g, 1 - group.momentum)
   write(s.momentum_buffer, buffer)

@@ -21,7 +21,7 @@ SGD.foreign = {exp_avg = true, exp_inf = true, square_avg = true, sum = true}   
 -- Momentum starts with the first gradient after it was switched on.
 function SGD:lacks(s, group) return group.momentum ~= 0 and not s.momentum_buffer end
 function SGD:new_state(p, group, s) if group.momentum ~= 0 then s.momentum_buffer = like(p) end end
-function SGD:check(group) -- luacheck: ignore
+function SGD:check(group)
   if group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then
     fail "SGD: nesterov needs momentum above 0 and no dampening"
   end
@@ -79,7 +79,7 @@ local function with_beta(seen, beta)
   return {n + 1, beta, log}
 end
 -- Takes over PyTorch's state, which has the product including the schedule's factors. s: the saved state, t: the new one.
-function NAdam:took_over(group, s, t) -- luacheck: no self
+function NAdam:took_over(group, s, t)
   local n, beta, product = s.step, group.betas[1], s.mu_product
   if not n or not product or s.beta1_seen or beta <= 0 then return end
   n, product = core.is_tensor(n) and n:item() or n, core.is_tensor(product) and product:item() or product
@@ -149,11 +149,11 @@ optim.Optimizer = {}
 -- call, does nothing): an optimizer around another makes the inner one there, self.base = optim.SGD(self.param_groups), whose groups are
 -- the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
 -- optim.SGD:extend and so on begin as that class instead: their methods may be replaced, and call the class's as optim.SGD.step(self).
-function optim.Optimizer:extend(name, defaults) -- luacheck: no self
+function optim.Optimizer:extend(name, defaults)
   local class, made = composed(name, extended(name, {lr = 1e-3, maximize = false, master_weights = false}, defaults), true)
   class.hands_out = true                 -- a user's rule may keep a gradient
   class.lr_unset = not (defaults and defaults.lr ~= nil)  -- an optimizer around another may leave the rate to that one
-  function class:new_state() end -- luacheck: no self
+  function class:new_state() end
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
   getmetatable(made).__newindex = class
   return made

@@ -126,7 +126,7 @@ local function direction(s, g)
   return d
 end
 
-function LBFGS:check(group) -- luacheck: ignore
+function LBFGS:check(group)
   if group.line_search_fn and group.line_search_fn ~= "strong_wolfe" then
     fail("LBFGS: line_search_fn must be 'strong_wolfe', got %s", options.shown(group.line_search_fn))
   end

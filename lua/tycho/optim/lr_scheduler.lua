@@ -53,7 +53,7 @@ schedulers.LRScheduler = {}
 -- Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults. Instead of lr_at there may
 -- be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and
 -- self.optimizer.param_groups.
-function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
+function schedulers.LRScheduler:extend(name, signature)
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
   local class, made = new_class(name, signature or "", true)
   function class:lr_at() fail("%s: a method lr_at(epoch, base, i), or get_lr(), is needed", self._name) end
