@@ -448,7 +448,7 @@ describe("compile", function()
       helper.close(g(x), net(x), "module", 0)
     end
     assert.is_true(compiled(g))
-    helper.fails("argument 1 must be a function or a module, got number", tycho.compile, 3)
+    helper.fails("argument 1 must be a function or a module, got 3", tycho.compile, 3)
     helper.fails("guard must be 'full' or 'inputs', got 'all'", tycho.compile, print, {guard = "all"})
     helper.fails("unknown option 'gard'; did you mean 'guard'?", tycho.compile, print, {gard = "full"})
   end)

@@ -473,3 +473,52 @@ it("summary takes several inputs", function()
   fails("summary: argument 2 must be a list of sizes", nn.summary, both)
   fails("progress: total must be a number from 0, got 'x'", tycho.utils.progress, {1}, {total = "x"})
 end)
+
+it("a distributed sampler's order depends on the epoch that set_epoch sets", function()
+  local function order(epoch)
+    local out = {}
+    for rank = 0, 1 do
+      local sampler = tycho.data.DistributedSampler(20, {num_replicas = 2, rank = rank, seed = 3})
+      sampler:set_epoch(epoch)
+      for _, i in ipairs(sampler:order(0, 7):totable()) do out[#out + 1] = i end
+    end
+    return out
+  end
+  local first = order(0)
+  assert.same(first, order(0))
+  assert.is_not.same(first, order(1))
+  table.sort(first)
+  for i = 1, 20 do assert.equal(i, first[i]) end
+end)
+
+it("averages by PyTorch's functions of one tensor are those of all tensors at once", function()
+  local swa, net = optim.swa_utils, nn.Linear(3, 2):to(device)
+  local pairs_of = {{{avg_fn = swa.get_swa_avg_fn()}, {}},
+    {{avg_fn = swa.get_ema_avg_fn(0.75)}, {multi_avg_fn = swa.get_ema_multi_avg_fn(0.75)}}}
+  for k, p in ipairs(pairs_of) do
+    local a, b = swa.AveragedModel(net, p[1]), swa.AveragedModel(net, p[2])
+    for i = 1, 3 do
+      tycho.no_grad(function() for _, q in ipairs(net:parameters()) do q:fill_(i * i) end end)
+      a:update_parameters(net)
+      b:update_parameters(net)
+    end
+    close(a.module.weight, b.module.weight, k)
+    close(a.module.weight, tycho.full({2, 3}, k == 1 and 14 / 3 or 0.75 * (0.75 + 0.25 * 4) + 0.25 * 9, {device = device}), k)
+  end
+end)
+
+it("a scaler says whether it is enabled, and dtypes which others they can become", function()
+  assert.is_true(tycho.amp.GradScaler():is_enabled())
+  assert.is_false(tycho.amp.GradScaler{enabled = false}:is_enabled())
+  local can = {{"float32", "float16", true}, {"float16", "int64", false}, {"int32", "uint8", true}, {"int64", "bool", false},
+    {"bool", "int32", true}, {"uint8", "float64", true}}
+  for _, c in ipairs(can) do assert.equal(c[3], tycho.can_cast(c[1], c[2]), c[1] .. " to " .. c[2]) end
+end)
+
+it("the log of a generalized Pareto distribution's share of draws is that share's log", function()
+  for _, c in ipairs {-0.3, 0, 0.4} do
+    local d = tycho.distributions.GeneralizedPareto(0.5, 2, c)
+    local x = tycho.tensor({0.6, 1, 2.5, 5}, {dtype = "float64", device = device})
+    close(d:log_cdf(x), d:cdf(x):log(), c)
+  end
+end)

@@ -129,7 +129,7 @@ local function is_class(v) return type(v) == "table" and rawget(v, "_super") ~= 
 local function check_members(who, members)
   if type(members) ~= "table" or has_state(members, "state_dict") then
     fail("%s must be a table of members, such as {model = net}, got %s", who,
-      has_state(members, "state_dict") and "one of them" or core.is_tensor(members) and "tensor" or type(members))
+      has_state(members, "state_dict") and "one of them" or options.shown(members))
   end
 end
 

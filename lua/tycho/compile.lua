@@ -422,10 +422,10 @@ end
 
 function Compiled:__tostring() return "compiled function" end
 function Compiled.__call(self, ...)
-  if self.steps > 1 then check_rows(pack(...), self.steps) end
+  local args = pack(...)
+  if self.steps > 1 then check_rows(args, self.steps) end
   -- inside another record, a vmap, a checkpoint, the user's graph capture or anomaly detection, or under saved-tensor hooks
   if shared.busy() or core.is_collecting() or core.saved_hooks() then return self.fn(...) end
-  local args = pack(...)
   if self.steps == 1 then
     local text, flat = tables.apart(args, self.trees)
     if text then return of_leaves(self, args, text, flat) end
@@ -554,7 +554,7 @@ return function(fn, o)
   end
   o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = 1})
   if not callable(fn) then
-    fail("compile: argument 1 must be a function or a module, got %s", core.is_tensor(fn) and "tensor" or type(fn))
+    fail("compile: argument 1 must be a function or a module, got %s", options.shown(fn))
   end
   whole("compile", "max_variants", o.max_variants, 1)
   if type(o.fusion) ~= "boolean" then fail("compile: fusion must be true or false, got %s", tostring(o.fusion)) end

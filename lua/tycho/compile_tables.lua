@@ -10,7 +10,7 @@ local tables = {}
 
 local KEYS = {string = true, number = true, boolean = true}
 local MOST = 64                                          -- different table structures that one function may have
-local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
+local plain = require("tycho.tree").is_plain
 
 -- Whether a plain table holds a tensor, at any depth.
 function tables.hold_tensors(v, seen)

@@ -196,10 +196,10 @@ end
 function Traced:save(path)
   if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
   local p, tensors = inside(self)
-  local entries, names, data, nodes = {}, {}, {}, {}
+  local entries, names, data, nodes, first_of = {}, {}, {}, {}, {}
   for i, t in ipairs(p.tensors) do
-    local first = i
-    for k = i - 1, 1, -1 do if rawequal(tensors[k], tensors[i]) then first = k end end
+    local first = first_of[core.address(tensors[i])] or i
+    first_of[core.address(tensors[i])] = first
     entries[i] = {name = t.name, kind = t.kind, same = first < i and p.tensors[first].name or nil}      -- one parameter with two names
     if first == i then names[#names + 1], data[#data + 1] = t.name, M.contiguous(M.cpu(tensors[i]:detach())) end
   end

@@ -455,7 +455,7 @@ end
 -- trace(model, reserved, example, ...): a program, and its tensors by name; see jit.trace.
 return function(model, reserved, ...)
   if not modes.callable(model) then
-    fail("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model)))
+    fail("trace: argument 1 must be a module or a function, got " .. options.shown(model))
   end
   local whole, given = model, {...}
   local one = select("#", ...) == 1 and type(given[1]) == "table" and getmetatable(given[1]) == nil

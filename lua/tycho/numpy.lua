@@ -87,7 +87,7 @@ end
 -- save_npz(path, {name = tensor, ...}): writes a .npz file; a list's names are arr_0, arr_1, ...
 function numpy.save_npz(path, tensors)
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
-    fail("save_npz: argument 2 must be a table of tensors, got " .. (core.is_tensor(tensors) and "tensor" or type(tensors)))
+    fail("save_npz: argument 2 must be a table of tensors, got " .. options.shown(tensors))
   end
   local names, heads, list, by = {}, {}, {}, {}
   for k, x in pairs(tensors) do

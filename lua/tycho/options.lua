@@ -112,7 +112,7 @@ end
 
 -- Raises unless every name in given is a key of known.
 function options.check(who, given, known)
-  if type(given) ~= "table" then fail("%s: options must be a table, got %s", who, core.is_tensor(given) and "tensor" or type(given)) end
+  if type(given) ~= "table" then fail("%s: options must be a table, got %s", who, options.shown(given)) end
   for k in pairs(given) do
     if known[k] == nil then
       local names = {}

@@ -274,7 +274,7 @@ Again.internal = true                       -- see src/lua/autograd.c
 ---- tensors in tables ----
 -- Gradients flow only to and from tensors that are arguments or results of a recorded call. Tensors in plain tables are therefore passed
 -- one by one, and the tables rebuilt around them.
-local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
+local plain = tree.is_plain
 
 -- A copy of v with a place in the list for each tensor.
 local function taken_out(v, list)

@@ -10,6 +10,7 @@ local function map(v, leaf, seen)
 end
 
 local tree = {}
+function tree.is_plain(v) return type(v) == "table" and getmetatable(v) == nil end
 function tree.map(v, leaf) return map(v, leaf, {}) end
 
 -- A place in such a table, for item i of a list that comes later; note: any value of its maker's.

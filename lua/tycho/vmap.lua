@@ -5,10 +5,11 @@
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local options = require "tycho.options"
+local tree = require "tycho.tree"
 local fail = options.fail
 local ops, M = core.ops, core.methods
 
-local function plain_table(v) return type(v) == "table" and getmetatable(v) == nil end
+local plain_table = tree.is_plain
 
 local function has_names(t) return plain_table(t) and type(next(t)) == "string" end
 

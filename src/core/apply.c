@@ -34,7 +34,7 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
 }
 
 /* Whether there is no element to compute, nothing to change and no index to check: a kernel could still loop over the other dims. */
-static bool idle(const ty_call *c) {
+static bool has_nothing_to_do(const ty_call *c) {
   for (int j = 0; j < TY_MAX(c->op->nout, 1); j++)
     if (!c->out[j] || ty_numel(c->out[j])) return false;
   for (int k = 0; k < c->op->nparam; k++)
@@ -43,7 +43,7 @@ static bool idle(const ty_call *c) {
 }
 
 static ty_status run_kernel(ty_call *c, const ty_backend *b) {
-  if (idle(c)) return TY_OK;
+  if (has_nothing_to_do(c)) return TY_OK;
   if (c->op->id == TY_OP_batch_norm_apply) return ty_normalize_channels(c);
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[TY_AT_to_device_non_blocking].i);

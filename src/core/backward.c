@@ -264,7 +264,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
       ((sole_owner(g) || ty_program_gives(g)) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf)))))
     sum = g;
   else {                               /* others may hold g's memory: .grad gets its own */
-    ty_attr at = {.set = true, .i = 1};
+    ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
     ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, &at, NULL, &sum);
     ty_release(g);
     if (s != TY_OK) return s;

@@ -29,10 +29,7 @@ static bool touches(const finder *f, int to, int store) {
 
 /* Whether a step costs little compared with a read of memory. On a GPU every step does. */
 static bool cheap(const step *k) {
-  if (k->backend->gpu >= 0 || ty_is_copy(k->call.op->id)) return true;
-  for (const char *m = k->call.op->expr; (m = strstr(m, "M(")); m += 2)
-    if (strncmp(m, "M(max)", 6) && strncmp(m, "M(min)", 6) && strncmp(m, "M(clamp)", 8) && strncmp(m, "M(abs)", 6)) return false;
-  return true;
+  return k->backend->gpu >= 0 || ty_is_copy(k->call.op->id) || !k->call.op->costly;
 }
 
 static bool written_between(const finder *f, int store, int after, int last_group) {

@@ -7,6 +7,7 @@ typedef enum { TY_F32, TY_F16, TY_BF16, TY_F64, TY_I32, TY_I64, TY_U8, TY_BOOL, 
 
 /* The types that loops and kernels compute in, and index their tables by; storage dtypes are converted to one of them and back. */
 typedef enum { TY_IN_F32, TY_IN_F64, TY_IN_I64, TY_NLOOPTYPE } ty_loop_type;
+static inline int ty_is_float_loop(ty_loop_type k) { return k != TY_IN_I64; }
 static inline ty_loop_type ty_loop_type_of(int dtype) { return dtype == TY_F64 ? TY_IN_F64 : dtype < TY_F64 ? TY_IN_F32 : TY_IN_I64; }
 
 typedef enum {

@@ -53,6 +53,8 @@ typedef struct ty_op {
   bool in_place;                       /* has a form that changes its first operand */
   int device;                          /* slot of the attribute that names the results' device; -1: none */
   int cast_first;                      /* slot of the attribute whose dtype operand 1 is cast to first; -1: none */
+  int rate;                            /* slot of an optimizer step's learning rate among the operands; -1: none */
+  bool costly;                         /* a pointwise expression that takes the CPU longer than reading an element */
   /* From the gradient rules. Bit i of diff: operand i has a rule, which needs the operands whose bits are in save_in[i] and
    * the results whose bits are in save_out[i], so a call saves these. All tensors of a list share their slot's bit. */
   uint32_t diff, save_in[TY_MAXPARAM];

@@ -184,10 +184,24 @@ bad:
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char init_error[TY_ERRLEN];
 
+/* Whether an expression calls functions other than those that are one instruction. */
+static bool is_costly(const char *expression) {
+  static const char *const instructions[] = {"M(max)", "M(min)", "M(clamp)", "M(abs)"};
+  for (const char *m = expression; (m = strstr(m, "M(")); m += 2) {
+    bool one = false;
+    for (unsigned i = 0; i < sizeof instructions / sizeof *instructions; i++)
+      one = one || !strncmp(m, instructions[i], strlen(instructions[i]));
+    if (!one) return true;
+  }
+  return false;
+}
+static int slot_named(const ty_op *op, const char *name) {
+  const ty_param *p = ty_op_param(op, name);
+  return p ? p->slot : -1;
+}
 /* The slot for ty_op.cast_first. */
 static int cast_slot(const ty_op *op) {
-  const ty_param *p = op->cls == TY_C_REDUCE || op->cls == TY_C_SCAN || op->cls == TY_C_SOFTMAX ? ty_op_param(op, "dtype") : NULL;
-  return p ? p->slot : -1;
+  return op->cls == TY_C_REDUCE || op->cls == TY_C_SCAN || op->cls == TY_C_SOFTMAX ? slot_named(op, "dtype") : -1;
 }
 
 /* Whether all ops of its kind have an in-place form. */
@@ -237,6 +251,8 @@ static void init(void) {
     ty_ops[i].shown = !strcmp(ty_ops[i].domain, "internal") && ty_ops[i].doc[0] ? ty_ops[i].doc : ty_ops[i].name;
     if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
     ty_ops[i].cast_first = cast_slot(&ty_ops[i]);
+    ty_ops[i].rate = ty_ops[i].cls == TY_C_OPTIM ? slot_named(&ty_ops[i], "lr") : -1;
+    ty_ops[i].costly = is_costly(ty_ops[i].expr);
     ty_ops[i].in_place |= changes_like_its_class(&ty_ops[i]);
   }
   for (ty_op *f = ty_shape_functions; f->name; f++) {

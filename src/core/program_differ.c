@@ -161,8 +161,8 @@ static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
   return s;
 }
 
-/* Redoes the first n events, which agreed with p->r: against another recording or a new one, or, if the call is refused, unrecorded. Events are what
- * ran outside of vmap and of checkpoint's list. */
+/* Redoes the first n events, which agreed with p->r: against another recording or a new one, or, if the call is refused, unrecorded.
+ * Events are what ran outside of vmap and of checkpoint's list. */
 static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ty_recording *was = p->r;
   const modes modes = ty_modes_now(ctx);

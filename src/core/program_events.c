@@ -139,7 +139,7 @@ static bool same_attr(const ty_param *q, const ty_attr *a, const ty_attr *b) {
 }
 
 bool ty_is_number(const ty_operand *o) { return o->kind == TY_INT || o->kind == TY_FLOAT; }
-bool ty_is_rate(const ty_op *op, int slot) { return op->cls == TY_C_OPTIM && !strcmp(op->param[slot].name, "lr"); }
+bool ty_is_rate(const ty_op *op, int slot) { return slot == op->rate; }
 
 /* Whether parameter i is an optimizer's number (betas, weight decay): schedules change these, so take_numbers passes them on. */
 static bool is_setting(const ty_op *op, int i) { return op->cls == TY_C_OPTIM && op->param[i].type == TY_P_NUMBER; }

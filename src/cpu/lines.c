@@ -79,11 +79,11 @@ static void line_scan(void *arg, char *const *ptr, int64_t line) {
   if (!buf) { w->failed = true; return; }
   if (w->k == TY_IN_I64) {
     int64_t acc = product, *v = buf;
-    w->l->load[w->dtype[0]][2](buf, ptr[0], w->stride[0], w->n);
+    w->l->load[w->dtype[0]][TY_IN_I64](buf, ptr[0], w->stride[0], w->n);
     for (int64_t i = 0; i < w->n; i++) v[i] = acc = (int64_t)(product ? (uint64_t)acc * (uint64_t)v[i] : (uint64_t)acc + (uint64_t)v[i]);
   } else {
     double acc = id == TY_OP_logcumsumexp ? -INFINITY : product, *v = buf;
-    w->l->load[w->dtype[0]][1](buf, ptr[0], w->stride[0], w->n);
+    w->l->load[w->dtype[0]][TY_IN_F64](buf, ptr[0], w->stride[0], w->n);
     if (id == TY_OP_cumsum) for (int64_t i = 0; i < w->n; i++) v[i] = acc += v[i];
     else if (product) for (int64_t i = 0; i < w->n; i++) v[i] = acc *= v[i];
     else for (int64_t i = 0; i < w->n; i++) {
@@ -135,8 +135,8 @@ static void line_cumprod_backward(void *arg, char *const *ptr, int64_t line) {
   double *g = ty_scratch((size_t)n * 32), *x = g + n, *d = g + 2 * n, *out = g + 3 * n;
   (void)line;
   if (!g) { w->failed = true; return; }
-  w->l->load[w->dtype[0]][1](g, ptr[0], w->stride[0], n);
-  w->l->load[w->dtype[1]][1](x, ptr[1], w->stride[1], n);
+  w->l->load[w->dtype[0]][TY_IN_F64](g, ptr[0], w->stride[0], n);
+  w->l->load[w->dtype[1]][TY_IN_F64](x, ptr[1], w->stride[1], n);
   double acc = 1;
   for (int64_t i = 0; i < n; i++) {
     if (x[i] == 0 && zero == n) zero = i;
@@ -153,7 +153,7 @@ static void line_cumprod_backward(void *arg, char *const *ptr, int64_t line) {
     }
     d[zero] = sum;
   }
-  w->l->store[w->dtype[2]][1](ptr[2], w->stride[2], d, n);
+  w->l->store[w->dtype[2]][TY_IN_F64](ptr[2], w->stride[2], d, n);
   ty_scratch_free(g);
 }
 

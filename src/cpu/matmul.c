@@ -307,7 +307,8 @@ static products products_of(batch x, batch y, const ty_tensor *o) {
                 .batches = 1, .m = x.rows, .n = y.cols, .kk = x.cols, .shape = o->shape, .x = x, .y = y,
                 .px = ty_data(&x.t), .py = ty_data(&y.t), .po = ty_data(o)};
   for (int i = 0; i < w.nd; i++) w.batches *= w.shape[i];
-  if (w.k < 2 && y.nb == 0 && x.nb > 0 && w.m * w.batches <= INT32_MAX && ty_is_contiguous(&x.t)) {   /* one product over all rows */
+  if (ty_is_float_loop(w.k) && y.nb == 0 && x.nb > 0 && w.m * w.batches <= INT32_MAX && ty_is_contiguous(&x.t)) {
+    /* one product over all rows */
     w.m *= w.batches;
     w.batches = 1;
     w.nd = 0;
@@ -323,8 +324,8 @@ static ty_status matmul(ty_call *c) {
   const ty_loop_type k = ty_loop_type_of((ty_dtype)a->dtype);
   batch x = as_batch(a, true), y = as_batch(b, false);
   if (ty_numel(o) == 0) return TY_OK;
-  if (k < 2 && !readable(x.rows, x.cols, x.rs, x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = as_batch(ca, true); }
-  if (k < 2 && !readable(y.rows, y.cols, y.rs, y.cs)) {
+  if (ty_is_float_loop(k) && !readable(x.rows, x.cols, x.rs, x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = as_batch(ca, true); }
+  if (ty_is_float_loop(k) && !readable(y.rows, y.cols, y.rs, y.cs)) {
     ty_status s = ty_contiguous(c->ctx, b, &cb);
     if (s != TY_OK) { ty_release(ca); return s; }
     y = as_batch(cb, false);

@@ -313,7 +313,7 @@ static ty_status unique(ty_call *c) {
     const uint64_t nan = k == TY_IN_F32 ? UINT32_MAX : k == TY_IN_F64 ? UINT64_MAX : 0;   /* no NaN equals another */
     for (int64_t i = 0; i < n; i++) {
       const uint64_t key = ordered_key(&o, i);
-      if (i == 0 || key != ordered_key(&o, i - 1) || (k < 2 && key == nan)) begins[found++] = i;
+      if (i == 0 || key != ordered_key(&o, i - 1) || (ty_is_float_loop(k) && key == nan)) begins[found++] = i;
       inverse[ordered_at(&o, i)] = found;
     }
     ty_meta values_meta = {.dtype = x->dtype, .ndim = 1, .shape = {found}}, counts_meta = {.dtype = TY_I64, .ndim = 1, .shape = {found}};

@@ -58,6 +58,7 @@ void *ty_stream_raw(int gpu, void *stream);
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream);
 ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done);
 int ty_stream_priority(void *stream);
+/* Events: *out is owned by the caller, who frees it; stream NULL: the default stream. elapsed: milliseconds, both events timed and done. */
 ty_status ty_cuda_event_new(ty_ctx *ctx, int gpu, bool timing, bool blocking, void **out);
 void ty_cuda_event_free(void *event);
 ty_status ty_cuda_event_record(ty_ctx *ctx, int gpu, void *event, void *stream);
@@ -73,6 +74,8 @@ void ty_stream_wait_for(ty_stream *s, ty_stream *other);
 
 /* ---- graph.c ---- */
 typedef struct ty_graph ty_graph;
+/* begin captures what this thread does on *stream, with a memory pool of its own or that of beside, a graph; own: for a compiled function.
+   end ends that; without keep, what was captured is dropped. replay launches the graph on the current stream. */
 ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **out, void **stream);
 ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
 ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
@@ -97,24 +100,26 @@ void ty_cuda_uses(ty_stream *stream, ty_storage *s);
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
 
 /* ---- memory.c ---- */
-bool ty_cuda_cached(void);
+bool ty_cuda_cached(void);                                   /* freed blocks are kept for reuse; not where TYCHO_CUDA_CACHE is 0 */
 uint64_t ty_cuda_pool_of(const ty_storage *s);               /* id of the graph pool it was allocated for; 0: none */
+/* n bytes of the current stream's memory, *block the record of them; NULL: out of memory, after the cache was given back. */
 void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *b, size_t n, void **block);
+/* Ends their use, without waiting: they are reused on their own stream, after what other streams that used them have got so far. */
 void ty_cuda_free(const ty_backend *b, void *p, size_t n, void *block);
-void ty_cuda_empty_cache(const ty_backend *b);
-void ty_cuda_memory(const ty_backend *b, char *text, size_t size);
+void ty_cuda_empty_cache(const ty_backend *b);               /* gives unused memory back to the driver */
+void ty_cuda_memory(const ty_backend *b, char *text, size_t size);     /* what the device has, for an out-of-memory error */
 ty_status ty_mempool_new(ty_ctx *ctx, const ty_gpu_source *source, void **out);      /* see ty_gpu */
 void ty_mempool_retain(void *pool);
 void ty_mempool_release(void *pool);
-ty_status ty_cuda_set_source(ty_ctx *ctx, const ty_gpu_source *source);
+ty_status ty_cuda_set_source(ty_ctx *ctx, const ty_gpu_source *source);      /* where the general pool gets its memory from now on */
 void ty_cuda_stats(int gpu, ty_gpu_stats *out);
 void ty_cuda_reset_peaks(int gpu);
-size_t ty_cuda_snapshot(int gpu, ty_gpu_block *out, size_t room);
+size_t ty_cuda_snapshot(int gpu, ty_gpu_block *out, size_t room);      /* up to room blocks; gives how many there are */
 void ty_memory_history_begin(size_t most);                          /* history.c; see ty_gpu */
 size_t ty_memory_history(int gpu, ty_memory_event *out, size_t room);
 /* Adds to the history if it is on. where: NULL if unknown. */
 void ty_memory_happened(int gpu, ty_memory_action action, const void *p, size_t size, const ty_stream *stream, const char *where);
-ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
+ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);       /* limits use to this share of the device's memory */
 void ty_memory_opens_to(int gpu, int reader);                      /* another device may use gpu's memory from now on */
 void ty_cuda_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
 bool ty_cuda_used_elsewhere(const ty_storage *s, const ty_stream *stream);       /* by other streams, of late */
@@ -131,8 +136,8 @@ bool ty_vmm_open_to(int gpu, char *p, size_t n);             /* lets a device us
 void ty_vmm_unmap(char *p, size_t n);                        /* nothing may use it any more */
 
 /* ---- pinned.c ---- */
-ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);
-void ty_unpin(void *p);
+ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);         /* n bytes of page-locked memory, a spare block's if one fits */
+void ty_unpin(void *p);                                      /* keeps them as a spare block, for after the copies under way */
 bool ty_pinned(const void *p);
 void ty_pinned_follows(const void *p, ty_stream *stream);    /* before a copy in stream */
 void ty_pinned_used_on(const void *p, ty_stream *stream);    /* after it */
@@ -155,8 +160,8 @@ void ty_cuda_uses_of(const ty_call *c, ty_stream *s);         /* s uses the call
 ty_status ty_cuda_launched(ty_call *c, int gpu, cudaError_t e);   /* e: what a launch in the current stream returned */
 ty_status ty_cuda_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same without a call */
 ty_status ty_cuda_reported(ty_ctx *ctx, int gpu);            /* an error that an earlier op's kernel has reported */
+ty_tensor ty_dim_last(const ty_tensor *t, int dim);          /* t with that dim last: a view, which holds no reference */
 /* A new contiguous tensor on gpu. */
-ty_tensor ty_dim_last(const ty_tensor *t, int dim);      /* a view, which holds no reference */
 ty_status ty_cuda_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
 /* The lines along dim of a contiguous tensor of t's shape: n elements each, which lie inner apart. */
 void ty_cuda_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);

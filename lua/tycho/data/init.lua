@@ -234,7 +234,7 @@ function data.random_split(dataset, sizes, o)
     sizes = sizes.lengths
   end
   if type(sizes) ~= "table" or core.is_tensor(sizes) then
-    fail("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)))
+    fail("random_split: argument 2 (sizes) must be a list, got " .. options.shown(sizes))
   end
   local total, out, first, part, have = 0, {}, 1, false, dataset:size()
   if generator.is_generator(o) then o = {generator = o} end

@@ -10,22 +10,20 @@ local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
 local new_stream = require("tycho.data.stream").new
 local options = require "tycho.options"
+local tree = require "tycho.tree"
 local generator = require "tycho.generator"
 local fail = options.fail
 local bare = options.bare
 local ops = core.ops
 
--- A batch's tensors in pinned memory, where there is a GPU.
-local function pinned(v, ...)
-  if core.is_tensor(v) and v.device == "cpu" then v = core.gpu.pin_memory(v)
-  elseif type(v) == "table" and not core.is_tensor(v) then
-    local out = {}
-    for k, w in pairs(v) do out[k] = pinned(w) end
-    v = out
-  end
-  if select("#", ...) == 0 then return v end
-  return v, pinned(...)
+-- A batch's fields with fn(x) for each tensor x in them, also in tables.
+local function mapped(fn, ...)
+  local fields = options.pack(...)
+  for i = 1, fields.n do fields[i] = tree.map(fields[i], function(x) return core.is_tensor(x) and fn(x) or x end) end
+  return unpack(fields, 1, fields.n)
 end
+-- A batch's tensors in pinned memory, where there is a GPU.
+local function pinned(...) return mapped(function(x) return x.device == "cpu" and core.gpu.pin_memory(x) or x end, ...) end
 local function same(...) return ... end
 
 -- The items of a batch, each a list of fields as the dataset's get gives them, from the batch's fields.
@@ -381,15 +379,8 @@ local function prefetcher(loader, device)
   return setmetatable({loader = loader, device = e.device, batch_size = loader.batch_size, waited = 0}, Prefetcher)
 end
 
-local function moved(device, v, ...)
-  if core.is_tensor(v) then v = core.keep(core.methods.to(v, device, {non_blocking = true}))      -- outlives the current scope
-  elseif type(v) == "table" then
-    local out = {}
-    for k, w in pairs(v) do out[k] = moved(device, w) end
-    v = out
-  end
-  if select("#", ...) == 0 then return v end
-  return v, moved(device, ...)
+local function moved(device, ...)
+  return mapped(function(x) return core.keep(core.methods.to(x, device, {non_blocking = true})) end, ...)      -- outlives the current scope
 end
 
 -- The loader's size.

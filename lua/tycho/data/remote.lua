@@ -6,6 +6,7 @@
 -- is iterated in full by each worker, which makes the batches that it is asked for; if the dataset asks get_worker_info which worker it is
 -- in, everything that it gives there is that worker's share.
 local core = require "tycho.core"
+local shown = require("tycho.options").shown
 local fail = require("tycho.options").fail
 local ops = core.ops
 local samplers = require "tycho.data.samplers"
@@ -36,8 +37,8 @@ local function plain(v, path, seen)
   seen[v] = true
   for k, x in pairs(v) do
     if type(k) ~= "string" and type(k) ~= "number" and type(k) ~= "boolean" then
-      error(("Dataset: argument 2 (data): '%s' has a %s as a key; keys are strings, numbers and booleans"):format(path,
-        core.is_tensor(k) and "tensor" or type(k)), 0)
+      error(("Dataset: argument 2 (data): '%s' has %s as a key; keys are strings, numbers and booleans"):format(path,
+        shown(k)), 0)
     end
     plain(x, path == "data" and tostring(k) or path .. "." .. tostring(k), seen)
   end
@@ -117,7 +118,7 @@ function remote.Dataset(module, data)
   end
   if type(module) ~= "string" then fail("Dataset: argument 1 (module) must be a module's name, got " .. type(module)) end
   if data ~= nil and (type(data) ~= "table" or core.is_tensor(data)) then
-    fail("Dataset: argument 2 (data) must be a table, got " .. (core.is_tensor(data) and "tensor" or type(data)))
+    fail("Dataset: argument 2 (data) must be a table, got " .. shown(data))
   end
   local ok, e = pcall(plain, data or {}, "data", {})
   if not ok then fail(e) end

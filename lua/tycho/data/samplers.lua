@@ -216,7 +216,7 @@ local function none() return ops.zeros(0, {dtype = "int64", device = "cpu"}) end
 function samplers.batches_of(s, n)
   if type(s) ~= "table" or core.is_tensor(s) then
     error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " ..
-      (core.is_tensor(s) and "tensor" or type(s)), 0)
+      options.shown(s), 0)
   end
   local function joined(next_list)
     local all, ends = {}, {0}

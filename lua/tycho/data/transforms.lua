@@ -293,7 +293,7 @@ end
 -- A list of transforms and functions: its text, its members' steps (nil: there is a function among them), and whether one is random.
 local function members(who, list)
   if type(list) ~= "table" or core.is_tensor(list) then
-    fail("%s: argument 1 must be a list of transforms, got %s", who, core.is_tensor(list) and "tensor" or type(list))
+    fail("%s: argument 1 must be a list of transforms, got %s", who, options.shown(list))
   end
   if getmetatable(list) == Transform or table.maxn(list) ~= #list then
     fail(who .. ": argument 1 must be a list of transforms without holes")

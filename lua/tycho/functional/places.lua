@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
+local shown = require("tycho.options").shown
 local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
 local F = lib.functions
 
@@ -98,7 +99,7 @@ def("index_put",
   function(x, indices, values, accumulate)
     if type(indices) ~= "table" or core.is_tensor(indices) then
       fail("index_put", "argument 2 (indices) must be a list of tensors, got %s",
-        core.is_tensor(indices) and "tensor" or type(indices))
+        shown(indices))
     end
     local list, dims = {}, {}
     for _, at in ipairs(indices) do

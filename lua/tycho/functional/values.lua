@@ -4,6 +4,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
+local shown = require("tycho.options").shown
 local def, fail, wrap = lib.def, lib.fail, lib.wrap
 local F = lib.functions
 
@@ -62,7 +63,7 @@ local function of_spread(name, fn)
   return widened(function(x, dim, unbiased, keepdim, correction)
     if type(dim) == "boolean" then dim, unbiased = nil, dim end
     if dim ~= nil and type(dim) ~= "number" and (type(dim) ~= "table" or core.is_tensor(dim)) then
-      fail(name, "argument 2 (dim) must be a whole number or a list of them, got %s", core.is_tensor(dim) and "tensor" or type(dim))
+      fail(name, "argument 2 (dim) must be a whole number or a list of them, got %s", shown(dim))
     end
     return fn(variance(name, x, type(dim) == "number" and {dim} or dim, unbiased and correction or 0, keepdim))
   end)

@@ -48,7 +48,7 @@ local function append(self, m)
   if type(m) == "table" and rawget(m, "_super") then
     fail("%s: a module is needed, got the class %s; make a module with %s()", self._name, m._name, m._name)
   end
-  if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
+  if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. shown(m)) end
   local at = behind(self)
   if at then
     module.put(self, "module", at, m)
@@ -142,7 +142,7 @@ Checkpoint._library = nil                  -- it keeps its input, and its module
 function Checkpoint:init(...)
   local o = arguments("Checkpoint", "module, segments=1, save=nil", ...)
   local m = o.module
-  if not module.is_module(m) then fail("Checkpoint: argument 1 must be a module, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
+  if not module.is_module(m) then fail("Checkpoint: argument 1 must be a module, got " .. shown(m)) end
   self.segments = whole("Checkpoint", "segments", o.segments)
   if self.segments > 1 then m = module.behind(m) end
   self.module, self.save = m, o.save and require("tycho.recompute").names(o.save)

@@ -10,13 +10,14 @@ local module = require "tycho.nn.module"
 local sequences = require "tycho.nn.sequences"
 local flat = require "tycho.nn.flat"
 local fold_norm = require "tycho.nn.fold_norm"
+local tree = require "tycho.tree"
 local fail, on = options.fail, devices.on
 local ops, M = core.ops, core.methods
 local utils = {}
 
 -- A list of tensors, from one that may contain lists, as optimizers take: {a:parameters(), b:parameters()}.
 local function flattened(params)
-  local function is_list(v) return type(v) == "table" and getmetatable(v) == nil end
+  local is_list = tree.is_plain
   local nested = false
   if is_list(params) then for _, p in ipairs(params) do nested = nested or is_list(p) end end
   if not nested then return params end

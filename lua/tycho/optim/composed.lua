@@ -9,9 +9,8 @@ local options = require "tycho.options"
 local fail, shown = options.fail, options.shown
 local EPS = require("tycho.functional.lib").EPS
 local ops, M = core.ops, core.methods
-local new_class = require("tycho.optim.optimizer").new_class
-
-local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
+local base = require "tycho.optim.optimizer"
+local new_class, like = base.new_class, base.like
 
 -- The group with these of its numbers as tensors. In a compiled function only an optimizer op reads its rate again at each call, while
 -- other numbers are part of the record: so a step of SGD from 0, with gradient -1, produces the tensor.

@@ -128,9 +128,7 @@ local Adagrad = new_class("Adagrad",
   {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false,
     master_weights = false})
 Adagrad.places = "lr_decay weight_decay initial_accumulator_value eps"
-function Adagrad:new_state(p, group, s)
-  s.sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype, device = p.device}))
-end
+function Adagrad:new_state(p, group, s) s.sum = like(p, group.initial_accumulator_value) end
 function Adagrad:update(group, b)
   ops.adagrad_step(b.params, b.grads, field(b.state, "sum"), b.copies or nil, b.step, b.lr, b.found, b.scale,
     group.lr_decay, group.eps, group.weight_decay, group.maximize)

@@ -169,7 +169,7 @@ local function new_class(name, defaults, own)
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then
       fail("%s: argument 1 must be a list of parameters or of groups, got %s", name,
-        core.is_tensor(params) and "tensor" or type(params))
+        shown(params))
     end
     if type(o.lr) == "table" then fail("%s: takes parameters, lr and a table of options, and no more", name) end
     local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
@@ -192,7 +192,7 @@ local function new_class(name, defaults, own)
   -- add_param_group{params = list, lr = ...}: adds a group; settings that it doesn't name are those the optimizer was made with.
   function class:add_param_group(group)
     if type(group) ~= "table" or core.is_tensor(group) then
-      fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group))
+      fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(group))
     end
     add_group(self, group, known)
     program.hooked()                       -- recorded steps don't include the group
@@ -229,7 +229,8 @@ local function refuse_capture(self, what)
   if core.gpu.capturing() then fail("%s: a graph can't record a step that %s: call step() once before the graph", self._name, what) end
 end
 
-local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end
+-- State like parameter p, of this value, by default 0.
+local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
 local function is_half(x) return x.dtype == "float16" or x.dtype == "bfloat16" end
 
 -- Makes state for a parameter that has none, or that lacks what the group's options now need. fresh: this step's new counts.
