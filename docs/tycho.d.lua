@@ -7029,23 +7029,23 @@ function tycho.unravel_index(index, size) end
 ---@return tycho.Tensor
 function Tensor:unravel_index(size) end
 
---- `(x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1)` 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
+--- `(x, weight, bias:tensor?, stride:single=1, padding:any?, dilation:single=1, groups:int=1)` 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor|table
----@param stride? integer|table
+---@param stride? integer|integer[]|table
 ---@param padding? any
----@param dilation? integer|table
+---@param dilation? integer|integer[]|table
 ---@param groups? integer|table
 ---@return tycho.Tensor
 function tycho.conv1d(x, weight, bias, stride, padding, dilation, groups) end
 
---- `(weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1)` 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
+--- `(weight, bias:tensor?, stride:single=1, padding:any?, dilation:single=1, groups:int=1)` 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor|table
----@param stride? integer|table
+---@param stride? integer|integer[]|table
 ---@param padding? any
----@param dilation? integer|table
+---@param dilation? integer|integer[]|table
 ---@param groups? integer|table
 ---@return tycho.Tensor
 function Tensor:conv1d(weight, bias, stride, padding, dilation, groups) end
@@ -7073,26 +7073,26 @@ function tycho.conv_transpose2d(x, weight, bias, stride, padding, output_padding
 ---@return tycho.Tensor
 function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- `(x, weight, bias:tensor?, stride:int=1, padding:int=0, output_padding:int=0, groups:int=1, dilation:int=1)` transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
+--- `(x, weight, bias:tensor?, stride:single=1, padding:single=0, output_padding:single=0, groups:int=1, dilation:single=1)` transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor|table
----@param stride? integer|table
----@param padding? integer|table
----@param output_padding? integer|table
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param output_padding? integer|integer[]|table
 ---@param groups? integer|table
----@param dilation? integer|table
+---@param dilation? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- `(weight, bias:tensor?, stride:int=1, padding:int=0, output_padding:int=0, groups:int=1, dilation:int=1)` transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
+--- `(weight, bias:tensor?, stride:single=1, padding:single=0, output_padding:single=0, groups:int=1, dilation:single=1)` transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor|table
----@param stride? integer|table
----@param padding? integer|table
----@param output_padding? integer|table
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param output_padding? integer|integer[]|table
 ---@param groups? integer|table
----@param dilation? integer|table
+---@param dilation? integer|integer[]|table
 ---@return tycho.Tensor
 function Tensor:conv_transpose1d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
@@ -7138,41 +7138,41 @@ function tycho.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode, 
 ---@return tycho.Tensor
 function Tensor:max_pool2d(kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
+--- `(x, kernel_size:single, stride:single?, padding:single=0, dilation:single=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
 ---@param x tycho.Tensor
----@param kernel_size integer
----@param stride? integer|table
----@param padding? integer|table
----@param dilation? integer|table
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param dilation? integer|integer[]|table
 ---@param ceil_mode? boolean|table
 ---@param return_indices? boolean|table
 ---@return tycho.Tensor
 function tycho.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(kernel_size:int, stride:int?, padding:int=0, dilation:int=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
----@param kernel_size integer
----@param stride? integer|table
----@param padding? integer|table
----@param dilation? integer|table
+--- `(kernel_size:single, stride:single?, padding:single=0, dilation:single=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param dilation? integer|integer[]|table
 ---@param ceil_mode? boolean|table
 ---@param return_indices? boolean|table
 ---@return tycho.Tensor
 function Tensor:max_pool1d(kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(x, kernel_size:int, stride:int?, padding:int=0, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
+--- `(x, kernel_size:single, stride:single?, padding:single=0, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
 ---@param x tycho.Tensor
----@param kernel_size integer
----@param stride? integer|table
----@param padding? integer|table
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
 ---@param ceil_mode? boolean|table
 ---@param count_include_pad? boolean|table
 ---@return tycho.Tensor
 function tycho.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad) end
 
---- `(kernel_size:int, stride:int?, padding:int=0, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
----@param kernel_size integer
----@param stride? integer|table
----@param padding? integer|table
+--- `(kernel_size:single, stride:single?, padding:single=0, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
 ---@param ceil_mode? boolean|table
 ---@param count_include_pad? boolean|table
 ---@return tycho.Tensor
@@ -7189,14 +7189,14 @@ function tycho.adaptive_avg_pool2d(x, output_size) end
 ---@return tycho.Tensor
 function Tensor:adaptive_avg_pool2d(output_size) end
 
---- `(x, output_size:int)` means of windows of the last dim chosen so that output_size results
+--- `(x, output_size:single)` means of windows of the last dim chosen so that output_size results
 ---@param x tycho.Tensor
----@param output_size integer
+---@param output_size integer|integer[]
 ---@return tycho.Tensor
 function tycho.adaptive_avg_pool1d(x, output_size) end
 
---- `(output_size:int)` means of windows of the last dim chosen so that output_size results
----@param output_size integer
+--- `(output_size:single)` means of windows of the last dim chosen so that output_size results
+---@param output_size integer|integer[]
 ---@return tycho.Tensor
 function Tensor:adaptive_avg_pool1d(output_size) end
 
@@ -7213,32 +7213,32 @@ function tycho.adaptive_max_pool2d(x, output_size, return_indices) end
 ---@return tycho.Tensor
 function Tensor:adaptive_max_pool2d(output_size, return_indices) end
 
---- `(x, output_size:int, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
+--- `(x, output_size:single, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
 ---@param x tycho.Tensor
----@param output_size integer
+---@param output_size integer|integer[]
 ---@param return_indices? boolean|table
 ---@return tycho.Tensor
 function tycho.adaptive_max_pool1d(x, output_size, return_indices) end
 
---- `(output_size:int, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
----@param output_size integer
+--- `(output_size:single, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
+---@param output_size integer|integer[]
 ---@param return_indices? boolean|table
 ---@return tycho.Tensor
 function Tensor:adaptive_max_pool1d(output_size, return_indices) end
 
---- `(x, p:number, kernel_size:int, stride:int?, ceil_mode:bool=false)` p-norm of each kernel_size window
+--- `(x, p:number, kernel_size:single, stride:single?, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param x tycho.Tensor
 ---@param p number
----@param kernel_size integer
----@param stride? integer|table
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
 ---@param ceil_mode? boolean|table
 ---@return tycho.Tensor
 function tycho.lp_pool1d(x, p, kernel_size, stride, ceil_mode) end
 
---- `(p:number, kernel_size:int, stride:int?, ceil_mode:bool=false)` p-norm of each kernel_size window
+--- `(p:number, kernel_size:single, stride:single?, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param p number
----@param kernel_size integer
----@param stride? integer|table
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
 ---@param ceil_mode? boolean|table
 ---@return tycho.Tensor
 function Tensor:lp_pool1d(p, kernel_size, stride, ceil_mode) end
@@ -7837,21 +7837,21 @@ function tycho.affine_grid(theta, size, align_corners) end
 ---@return tycho.Tensor
 function Tensor:affine_grid(size, align_corners) end
 
---- `(x, indices, kernel_size:int, stride:int?, padding:int=0, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(x, indices, kernel_size:single, stride:single?, padding:single=0, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param x tycho.Tensor
 ---@param indices tycho.Tensor
----@param kernel_size integer
----@param stride? integer|table
----@param padding? integer|table
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
 ---@param output_size? any
 ---@return tycho.Tensor
 function tycho.max_unpool1d(x, indices, kernel_size, stride, padding, output_size) end
 
---- `(indices, kernel_size:int, stride:int?, padding:int=0, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(indices, kernel_size:single, stride:single?, padding:single=0, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param indices tycho.Tensor
----@param kernel_size integer
----@param stride? integer|table
----@param padding? integer|table
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
 ---@param output_size? any
 ---@return tycho.Tensor
 function Tensor:max_unpool1d(indices, kernel_size, stride, padding, output_size) end

@@ -55,7 +55,7 @@ local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional
   "- Under autocast. *16 bits*: floating operands are cast to autocast's dtype. *float32*: they are cast to float32. Otherwise they promote.",
   ""}
 local lua_type = {operand = "tycho.Tensor|number", tensors = "tycho.Tensor[]", int = "integer", number = "number", bool = "boolean",
-  dim = "integer", dims = "integer|integer[]", sizes = "integer|integer[]", ints = "integer[]", pair = "integer|integer[]",
+  dim = "integer", dims = "integer|integer[]", sizes = "integer|integer[]", ints = "integer[]", single = "integer|integer[]", pair = "integer|integer[]",
   triple = "integer|integer[]", dtype = "string", enum = "string", string = "string", device = "string", any = "any"}
 for _, title in ipairs(order) do
   if groups[title] then

@@ -43,3 +43,26 @@ describe("compile, beside another stream,", function()
     end)
   end
 end)
+
+describe("a compiled function", function()
+  it("may be called on two streams by turns, without a wait between the calls", function()
+    local N = helper.simulated and 40000 or 4000000
+    local f = tycho.compile(function(x)
+      for _ = 1, 6 do x = x:sort(1) + 1 end
+      return x:mean(), x * 2
+    end)
+    local streams, main, given, means, doubles = {tycho.cuda.Stream(), tycho.cuda.Stream()}, tycho.cuda.current_stream(), {}, {}, {}
+    for k = 1, 12 do given[k] = tycho.full({N}, k) end
+    for k = 1, 12 do
+      local s = streams[k % 2 + 1]
+      if k < 3 then s:wait_stream(main) end
+      tycho.cuda.stream(s, function() means[k], doubles[k] = f(given[k]) end)
+    end
+    for i = 1, 2 do main:wait_stream(streams[i]) end
+    assert.is_true(helper.compiled(f))
+    for k = 1, 12 do
+      assert.equal(k + 6, means[k]:item(), "call " .. k)
+      assert.equal(2 * (k + 6), doubles[k]:min():item(), "call " .. k)
+    end
+  end)
+end)

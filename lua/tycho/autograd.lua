@@ -28,6 +28,7 @@ local retaining = setmetatable({}, {__mode = "k"})
 -- Adds the gradients of outputs, weighted by grads, to .grad of the leaves; or of inputs, if given.
 local function onto(who, outputs, grads, inputs, retain, create)
   if retain == nil then retain = create end
+  if create then options.warn(who, "with create_graph .grad holds its leaf: set it to nil afterwards, or use tycho.grad, or both leak") end
   if inputs == nil then
     run(outputs, grads, nil, retain, create)
     return

@@ -258,7 +258,6 @@ end
 -- recorded. scope: the scope of fn's call. Tensors that fn put where others find them (an upvalue, a table) are kept. way.left lists their
 -- numbers in the scope, for each count of tensors seen (calls may differ in tensors that no step makes).
 local function record_or_check(self, v, args, given, list, scope)
-  v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
   v.trusted = nil
   local out, check, updates = call(self, v, given, list)
   local argument = results_of.by_handle(v, args, given)
@@ -310,6 +309,8 @@ end
 
 -- The handles that fn made end before the steps run, so that a tensor still held then is one that someone has kept.
 local function call_and_run(self, v, args)
+  v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
+  program.follow(v.program)
   local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
   local handed = {n = given.n}                           -- fn may keep these handles
@@ -345,6 +346,7 @@ end
 -- doesn't fit the present state.
 local function trusted(v, way, args)
   if not as_recorded(way) then return nil end
+  program.follow(v.program)
   local given, list = inputs_of(v, args)
   if not program.trust(v.program, list) then return nil end
   local n = 0

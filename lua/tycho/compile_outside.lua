@@ -60,6 +60,7 @@ end
 
 local function record(part, b, inputs, saved, grads)
   b.program, b.way, b.static, b.places = program.new(true, part.fusion, 1), {}, {}, {}
+  program.follow(b.program)
   program.begin(b.program, inputs)
   local ok, found = pcall(program.pass, part.skeleton, saved, grads)
   local tensors = {}
@@ -91,6 +92,7 @@ local function pass(part, saved, grads)
     part.passes[kind], part.kinds = b, part.kinds + 1
   end
   b.calls = b.calls + 1
+  if b.program then program.follow(b.program) end
   grads = seeded(b, grads)
   local inputs = {}
   for _, g in ipairs(grads) do if g then inputs[#inputs + 1] = g end end

@@ -15,6 +15,14 @@ function options.fail(message, ...)
 end
 local fail = options.fail
 
+-- Writes a warning with the user's line to stderr, the first time that this name warns.
+local warned = {}
+function options.warn(name, message, ...)
+  if warned[name] then return end
+  warned[name] = true
+  io.stderr:write((core.where()), name, ": ", message:format(...), "\n")
+end
+
 -- A list of values that may be nil, with their number n.
 function options.pack(...) return {n = select("#", ...), ...} end
 

@@ -68,7 +68,7 @@ SAME(max_pool2d_backward, size, avg_pool2d_backward) SAME(max_pool2d_backward, s
 SAME(adaptive_avg_pool2d_windows, output_size, adaptive_max_pool2d_indices)
 
 static const char *const type_names[TY_P_NTYPES] = {"tensor", "operand", "tensors", "int", "number", "bool", "dim", "dims",
-  "sizes", "ints", "pair", "triple", "dtype", "enum", "string", "device", "any"};
+  "sizes", "ints", "single", "pair", "triple", "dtype", "enum", "string", "device", "any"};
 
 static int find_type(const char *s, size_t n) {
   for (int i = 0; i < TY_P_NTYPES; i++)
@@ -93,8 +93,8 @@ static bool parse_default(ty_param *p, const char *s) {
     case TY_P_BOOL: a->i = !strcmp(s, "true"); return true;
     case TY_P_INT: a->i = atoll(s); return true;
     case TY_P_DIM: a->i = atoll(s); a->i -= a->i > 0; return true;
-    case TY_P_PAIR: case TY_P_TRIPLE:
-      a->n = p->type == TY_P_PAIR ? 2 : 3;
+    case TY_P_SINGLE: case TY_P_PAIR: case TY_P_TRIPLE:
+      a->n = (uint8_t)(p->type - TY_P_SINGLE + 1);
       for (int i = 0; i < a->n; i++) a->v[i] = atoll(s);
       return true;
     case TY_P_ENUM: {

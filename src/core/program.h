@@ -29,6 +29,8 @@ ty_status ty_programs_interrupt(ty_ctx *ctx);            /* ctx's coroutine is a
 ty_program *ty_program_new(bool trusting, bool fuses, int most);
 void ty_program_abandon(ty_program *p);                  /* the coroutine that was in its call will not go on */
 void ty_program_free(ty_program *p);
+/* Before a call's arguments are copied to where its steps read them: the current stream waits for the one of the call before. */
+void ty_program_follow(ty_ctx *ctx, ty_program *p);
 /* From here to ty_program_end, what ctx's coroutine does is compared, or recorded where there is no recording. input: the function's tensor
  * arguments, in distinct storages, none of which needs a gradient. In check they replace the recorded ones, and must have their dtype,
  * device, shape and strides. */

@@ -130,7 +130,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
 static bool same_attr(const ty_param *q, const ty_attr *a, const ty_attr *b) {
   if (a->set != b->set || !a->set) return a->set == b->set;
   switch (q->type) {
-    case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: case TY_P_PAIR: case TY_P_TRIPLE:
+    case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: case TY_P_SINGLE: case TY_P_PAIR: case TY_P_TRIPLE:
       return a->n == b->n && !memcmp(a->v, b->v, sizeof(int64_t) * a->n);
     case TY_P_ANY: return a->n == b->n && a->i == b->i;
     case TY_P_NUMBER: return !memcmp(&a->f, &b->f, sizeof a->f);

@@ -345,6 +345,13 @@ static bool traded(ty_ctx *ctx, ty_recording *r, const store *st, ty_tensor *fre
   return true;
 }
 
+void ty_program_follow(ty_ctx *ctx, ty_program *p) {
+  const ty_recording *r = p->r;
+  const ty_backend *b = r && r->gpu ? ty_devices[1 + r->home] : NULL;
+  if (b && p->stream[r->home] != ctx->stream[r->home]) b->join(ctx, b, p->stream[r->home]);
+  memcpy(p->stream, ctx->stream, sizeof p->stream);
+}
+
 ty_status ty_recording_evict(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstore; i++) {
     store *st = &r->store[i];

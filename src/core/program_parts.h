@@ -173,6 +173,7 @@ struct ty_program {
   int told_first, tell, told_end;          /* these answers' events; tell: the next one */
   uint64_t calls, checked, node;   /* the call's number; its first storage and node */
   uint64_t detached;       /* ty_detached when it began */
+  void *stream[TY_MAXGPU]; /* each GPU's current stream when it began */
   int numbers;             /* recordings that have been numbered */
   ty_ctx *ctx;             /* of the coroutine that records or compares; NULL at rest */
   struct ty_recall *recall;   /* in force where the call differs, while what agreed is redone */

@@ -171,6 +171,8 @@ ty_status ty_infer_pool(ty_call *c) {
   int64_t shape[4];
   if (x->ndim != 3 && x->ndim != 4) return ty_fail(c, "argument 1 must have 3 or 4 dims, got shape %s", ty_shape_of(x));
   TY_TRY(ty_need_float(c, 0));
+  if (c->op->id == TY_OP_avg_pool2d && c->at[TY_AT_avg_pool2d_divisor_override].set && !w.divisor)
+    return ty_fail(c, "divisor_override must not be 0");
   memcpy(shape, x->shape, sizeof(int64_t) * x->ndim);
   for (int k = 0; k < 2; k++) {
     if (x->shape[x->ndim - 2 + k] < 1) return ty_fail(c, "argument 1 of shape %s has nothing to pool", ty_shape_of(x));

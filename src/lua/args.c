@@ -52,8 +52,8 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
 /* ---- where values stand ---- */
 
 static bool takes_list(int type) {
-  return type == TY_P_TENSORS || type == TY_P_DIMS || type == TY_P_SIZES || type == TY_P_INTS || type == TY_P_PAIR ||
-    type == TY_P_TRIPLE || type == TY_P_ANY;
+  return type == TY_P_TENSORS || type == TY_P_DIMS || type == TY_P_SIZES || type == TY_P_INTS ||
+    (type >= TY_P_SINGLE && type <= TY_P_TRIPLE) || type == TY_P_ANY;
 }
 static bool takes_run(int type) { return type == TY_P_SIZES || type == TY_P_DIMS; }
 
@@ -216,13 +216,21 @@ static int64_t dim_at(lua_State *L, const ty_op *op, int k, int index) {
   return d > 0 ? d - 1 : d;
 }
 
+/* Raises for a table that ty_list_length doesn't take. */
+static void bad_list(lua_State *L, const ty_op *op, int k, int index) {
+  bool named = false;
+  for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) named = named || lua_type(L, -2) == LUA_TSTRING;
+  ty_throw(L, named ? "%s: argument %d (%s) is a table with names: options come after all other arguments"
+    : "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, op->param[k].name);
+}
+
 /* A list of whole numbers, from a table or a run of arguments. */
 static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   bool dims = op->param[k].type == TY_P_DIMS;
   const char *expected = dims ? "a dim or a list of dims" : "a list of whole numbers";
   bool table = lua_type(L, w.at) == LUA_TTABLE;
   int64_t n = table ? ty_list_length(L, w.at) : w.count;
-  if (n < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, op->param[k].name);
+  if (n < 0) bad_list(L, op, k, w.at);
   if (!table && lua_type(L, w.at) != LUA_TNUMBER) bad(L, op, k, expected, w.at);
   if (n > TY_MAXDIM)
     ty_throw(L, "%s: argument %d (%s) has %d numbers; at most %d dims are supported", op->shown, k + 1,
@@ -236,12 +244,13 @@ static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   }
 }
 
-/* A pair or a triple. One number, or a list of one, stands for all; such a list not for output_size, where it may be {h, nil}. */
+/* A single, a pair or a triple. A list of one doesn't stand for an output_size of more, where it may be {h, nil}. */
 static void window_at(lua_State *L, const ty_op *op, int k, int index, ty_attr *a) {
-  const bool two = op->param[k].type == TY_P_PAIR, table = lua_type(L, index) == LUA_TTABLE;
-  const char *expected = two ? "a whole number or a list of two" : "a whole number or a list of three";
+  const bool table = lua_type(L, index) == LUA_TTABLE;
+  static const char *const texts[] = {"a whole number", "a whole number or a list of two", "a whole number or a list of three"};
+  const char *expected = texts[op->param[k].type - TY_P_SINGLE];
   const size_t given = table ? lua_objlen(L, index) : 1;
-  a->n = two ? 2 : 3;
+  a->n = (uint8_t)(op->param[k].type - TY_P_SINGLE + 1);
   if (table && given != a->n && (given != 1 || !strcmp(op->param[k].name, "output_size")))
     ty_throw(L, "%s: argument %d (%s) must be %s, got a list of %d", op->shown, k + 1, op->param[k].name, expected,
       (int)given);
@@ -292,13 +301,6 @@ static void missing(lua_State *L, const ty_op *op, int k) {
     : "%s: argument %d (%s) is missing", op->shown, k + 1, op->param[k].name);
 }
 
-/* Whether the parameter is a size of windows: in one dim, a list of one number may stand for it. */
-static bool of_window(const char *name) {
-  static const char *const names[] = {"kernel_size", "stride", "padding", "dilation", "output_padding", "output_size"};
-  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) if (!strcmp(name, names[i])) return true;
-  return false;
-}
-
 static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   const ty_param *p = &op->param[k];
   int index = w.at;
@@ -311,13 +313,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   a->n = 0;
   if (w.count > 1 && !takes_run(p->type)) bad(L, op, k, "one value", index);
   switch (p->type) {
-    case TY_P_INT: {
-      const bool one = lua_type(L, index) == LUA_TTABLE && lua_objlen(L, index) == 1 && of_window(op->param[k].name);
-      if (one) lua_rawgeti(L, index, 1);
-      a->i = whole_at(L, op, k, one ? lua_gettop(L) : index, "a whole number");
-      if (one) lua_pop(L, 1);
-      break;
-    }
+    case TY_P_INT: a->i = whole_at(L, op, k, index, "a whole number"); break;
     case TY_P_NUMBER:
       if (lua_type(L, index) != LUA_TNUMBER) bad(L, op, k, "a number", index);
       a->f = lua_tonumber(L, index);
@@ -328,7 +324,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
       break;
     case TY_P_DIM: a->i = dim_at(L, op, k, index); break;
     case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: list_at(L, op, k, w, a); break;
-    case TY_P_PAIR: case TY_P_TRIPLE: window_at(L, op, k, index, a); break;
+    case TY_P_SINGLE: case TY_P_PAIR: case TY_P_TRIPLE: window_at(L, op, k, index, a); break;
     case TY_P_DTYPE: a->i = dtype_at(L, op, k, index); break;
     case TY_P_ENUM: a->i = choice_at(L, op, k, index); break;
     case TY_P_DEVICE: a->i = device_at(L, op, k, index); break;
@@ -357,7 +353,7 @@ static int members_of(lua_State *L, const ty_op *op, int k, int index) {
   if (ty_is_handle(L, index)) bad(L, op, k, "a list of tensors, {a, b}", index);
   if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
   const int n = (int)ty_list_length(L, index);
-  if (n < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, op->param[k].name);
+  if (n < 0) bad_list(L, op, k, index);
   return n;
 }
 

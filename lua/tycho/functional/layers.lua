@@ -17,7 +17,7 @@ local function flat2d(x, name)
   return M.unsqueeze(x, -2)
 end
 def("conv1d",
-  "x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1",
+  "x, weight, bias:tensor?, stride:single=1, padding:any?, dilation:single=1, groups:int=1",
   "1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'",
   function(x, w, b, stride, padding, dilation, groups)
     need("conv1d", 2, w, 3)
@@ -66,7 +66,7 @@ def("conv_transpose2d",
     return batched("conv_transpose2d", x, 4, function(y) return transposed("conv_transpose2d", y, w, b, unpack(o)) end)
   end, NN)
 def("conv_transpose1d",
-  "x, weight, bias:tensor?, stride:int=1, padding:int=0, output_padding:int=0, groups:int=1, dilation:int=1",
+  "x, weight, bias:tensor?, stride:single=1, padding:single=0, output_padding:single=0, groups:int=1, dilation:single=1",
   "transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)",
   function(x, w, b, stride, padding, more, groups, dilation)
     need("conv_transpose1d", 2, w, 3)
@@ -111,7 +111,7 @@ def("max_pool2d",
     return y
   end, NN)
 def("max_pool1d",
-  "x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, ceil_mode:bool=false, return_indices:bool=false",
+  "x, kernel_size:single, stride:single?, padding:single=0, dilation:single=1, ceil_mode:bool=false, return_indices:bool=false",
   "maximum of each kernel_size window of the last dim",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
     if not M.is_floating_point(x) then return lib.of_whole("max_pool1d", x, k, stride, padding, dilation, ceil_mode, indices) end
@@ -121,7 +121,7 @@ def("max_pool1d",
     return y
   end, NN)
 def("avg_pool1d",
-  "x, kernel_size:int, stride:int?, padding:int=0, ceil_mode:bool=false, count_include_pad:bool=true",
+  "x, kernel_size:single, stride:single?, padding:single=0, ceil_mode:bool=false, count_include_pad:bool=true",
   "mean of each kernel_size window of the last dim",
   function(x, k, stride, padding, ceil_mode, count_include_pad)
     return M.squeeze(ops.avg_pool2d(flat2d(x, "avg_pool1d"), {1, k}, {1, stride or k}, {0, padding},
@@ -146,7 +146,7 @@ local function adaptive_avg_pool2d(x, size)
 end
 def("adaptive_avg_pool2d", "x, output_size:any", "means of windows chosen so that output_size results; {h, false} keeps the width",
   adaptive_avg_pool2d, NN)
-def("adaptive_avg_pool1d", "x, output_size:int", "means of windows of the last dim chosen so that output_size results", function(x, size)
+def("adaptive_avg_pool1d", "x, output_size:single", "means of windows of the last dim chosen so that output_size results", function(x, size)
   return M.squeeze(adaptive_avg_pool2d(flat2d(x, "adaptive_avg_pool1d"), {1, size}), -2)
 end, NN)
 def("adaptive_max_pool2d",
@@ -158,7 +158,7 @@ def("adaptive_max_pool2d",
     return y
   end, NN)
 def("adaptive_max_pool1d",
-  "x, output_size:int, return_indices:bool=false",
+  "x, output_size:single, return_indices:bool=false",
   "maxima of windows of the last dim chosen so that output_size results",
   function(x, size, indices)
     local y, i = ops.adaptive_max_pool2d_indices(flat2d(x, "adaptive_max_pool1d"), {1, size})
@@ -166,7 +166,7 @@ def("adaptive_max_pool1d",
     if indices then return y, M.squeeze(i, -2) end
     return y
   end, NN)
-for dims, size in ipairs {"int", "pair", "triple"} do
+for dims, size in ipairs {"single", "pair", "triple"} do
   def(("lp_pool%dd"):format(dims),
     ("x, p:number, kernel_size:%s, stride:%s?, ceil_mode:bool=false"):format(size, size),
     "p-norm of each kernel_size window",

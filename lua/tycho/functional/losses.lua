@@ -7,7 +7,8 @@ local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local ctc = require "tycho.functional.ctc"
 local def, fail, LOSS = lib.def, lib.fail, lib.LOSS
-local callable, shown = require("tycho.modes").callable, require("tycho.options").shown
+local options = require "tycho.options"
+local callable, shown, warn = require("tycho.modes").callable, options.shown, options.warn
 
 ---- losses ----
 local function reduced(loss, reduction)
@@ -16,7 +17,6 @@ local function reduced(loss, reduction)
   return loss
 end
 local REDUCTION = "reduction:enum(none,mean,sum)=mean"
-local told = {}                            -- names of losses that have warned
 -- The loss of x compared with y. Shapes (N, 1) and (N) broadcast to N x N differences, which is rarely intended: warns once.
 -- weight: of each term; the mean is then divided by the weights' sum, as in PyTorch, or (plain) by the number of terms.
 local function compared(name, x, y, loss, reduction, weight, plain)
@@ -30,10 +30,8 @@ local function compared(name, x, y, loss, reduction, weight, plain)
     loss = loss * weight
     if reduction == "mean" and not plain then return ops.sum(loss) / ops.sum(ops.expand(weight, loss.shape)) end
   end
-  if not told[name] and x.shape ~= y.shape then
-    told[name] = true
-    io.stderr:write(("%s%s: shapes %s and %s differ and are broadcast; is that intended?\n"):format(core.where(), name, tostring(x.shape),
-      tostring(y.shape)))
+  if x.shape ~= y.shape then
+    warn(name, "shapes %s and %s differ and are broadcast; is that intended?", tostring(x.shape), tostring(y.shape))
   end
   return reduced(loss, reduction)
 end
@@ -164,9 +162,9 @@ def("cross_entropy", "x, target, weight:tensor?, *, ignore_index:int=-100, label
     check_labels("cross_entropy", x, target)
     local scores, labels = x, target
     if M.dim(x) == 1 then scores, labels = M.unsqueeze(x, 1), M.view(target, 1) end
-    local options = {ignore_index = ignore_index, label_smoothing = smoothing}
-    if reduction == "mean" then return (ops.cross_entropy_mean(scores, labels, weight, options)) end
-    local loss = ops.cross_entropy_rows(scores, labels, weight, options)
+    local how = {ignore_index = ignore_index, label_smoothing = smoothing}
+    if reduction == "mean" then return (ops.cross_entropy_mean(scores, labels, weight, how)) end
+    local loss = ops.cross_entropy_rows(scores, labels, weight, how)
     if reduction == "sum" then return ops.sum(loss) end
     return M.dim(x) == 1 and M.squeeze(loss, 1) or loss
   end, lib.NN)
@@ -184,7 +182,12 @@ def("nll_loss",
     end
     local valid = ops.ne(labels, ignore_index)
     local picked = ops.where(valid, labels, 1)
-    local loss = ops.where(valid, -M.squeeze(ops.gather(rows, 2, M.unsqueeze(picked, 2)), 2), 0)
+    local ok, values = pcall(ops.gather, rows, 2, M.unsqueeze(picked, 2))
+    if not ok then
+      local label = options.bare(values):match "index (%-?%d+) in argument"
+      fail("nll_loss", label and "label %s is not one of %d classes, 1 to %d" or values, label, rows.shape[2], rows.shape[2])
+    end
+    local loss = ops.where(valid, -M.squeeze(values, 2), 0)
     if weight then loss = loss * ops.index(weight, {picked}, 1) end
     if reduction == "mean" then return weighted_mean(loss, labels, weight, ignore_index) end
     if reduction == "sum" then return ops.sum(loss) end

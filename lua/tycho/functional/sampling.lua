@@ -134,7 +134,7 @@ def("affine_grid",
   end, NN)
 
 local function each(v, i) return type(v) == "table" and v[i] or v end
-for dims, size_type in ipairs {"int", "pair", "triple"} do
+for dims, size_type in ipairs {"single", "pair", "triple"} do
   local name = ("max_unpool%dd"):format(dims)
   def(name,
     ("x, indices, kernel_size:%s, stride:%s?, padding:%s=0, output_size:any?"):format(size_type, size_type, size_type),

@@ -417,6 +417,7 @@ for _, keep in ipairs {"tril", "triu"} do
       if upper then offset = offset - 1 end                                      -- counts the elements below, which are left out
       local n = count_below(row, col, offset)
       if upper then n = row * col - n end
+      if n > 2 ^ 47 then fail(name, "there are %g such elements, which are too many", n) end
       local like = {dtype = "int64", device = device}
       if n == 0 then return ops.empty({2, 0}, {dtype = dtype, device = device}) end
       local below = ops.clamp(ops.range(1, row, 1, like) + offset, 0, col)

@@ -110,8 +110,15 @@ def("logsumexp", "x, dim:dims, keepdim:bool=false", "log of the sum of exp(x) ov
   return keepdim and y or M.squeeze(y, dim)
 end)
 def("count_nonzero", "x, dim:dims?", "how many elements are not 0", function(x, dim) return ops.sum(ops.ne(x, 0), dim) end)
+local function same_elements(a, b) return M.item(ops.all(ops.eq(a, b))) end
 def("equal", "a, b", "whether both have the same shape and elements (a boolean)", function(a, b)
-  return a.shape == b.shape and M.item(ops.all(ops.eq(a, b)))
+  if a.shape ~= b.shape then return false end
+  local n = M.numel(a)
+  if n > 2 ^ 16 and a.device == "cpu" then                 -- tensors that differ mostly do so early
+    local few = math.max(1, math.floor(2 ^ 13 / n * #a))
+    if not same_elements(ops.slice(a, 1, 1, few), ops.slice(b, 1, 1, few)) then return false end
+  end
+  return same_elements(a, b)
 end)
 def("isclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|",
   function(a, b, rtol, atol, equal_nan)

@@ -104,13 +104,13 @@ def("max_pool3d",
   end, NN)
 def("avg_pool3d",
   "x, kernel_size:triple, stride:triple?, padding:triple=0, ceil_mode:bool=false, count_include_pad:bool=true, \z
-    divisor_override:int=0",
+    divisor_override:int?",
   "mean of each kernel_size window of the last three dims",
   function(x, k, stride, padding, ceil_mode, count, divisor)
     stride = stride or k
     return by_planes("avg_pool3d", x, function(y, p)
       return ops.avg_pool2d(y, split(k, p), split(stride, p), split_padding(padding, p),
-        {ceil_mode = ceil_mode, count_include_pad = count, divisor_override = p and divisor ~= 0 and 1 or divisor})
+        {ceil_mode = ceil_mode, count_include_pad = count, divisor_override = divisor and (p and 1 or divisor)})
     end)
   end, NN)
 local function three_sizes(name, x, size)

@@ -132,6 +132,9 @@ end
 -- Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
 function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
+  if self.last_epoch == 0 and not self.optimizer.stepped and not self.optimizer:has_own_step() then
+    options.warn("scheduler:step()", "called before the first optimizer:step(), so the first rate is never used")
+  end
   advance(self, self.last_epoch + 1, self.set)             -- set computes all rates before it sets any
 end
 -- Is at epoch 0, as if made anew where the rates are the current ones.

@@ -291,6 +291,7 @@ end
 -- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil. All groups are checked before the first is updated.
 function Optimizer:apply_gradients(scaling)
   local work = {}
+  self.stepped = true
   if core.gpu.capturing() then self.captured = true end    -- see state.lua
   for _, group in ipairs(self.param_groups) do check_kinds(self, group) end
   for i, group in ipairs(self.param_groups) do
