@@ -3703,7 +3703,7 @@ function tycho.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 ---@return tycho.Tensor
 function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
 
---- `(x, kernel_size:pair, stride:pair?, padding:pair=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last two dims
+--- `(x, kernel_size:pair, stride:pair?, padding:pair=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int?)` mean of each kernel_size window of the last two dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
@@ -3714,7 +3714,7 @@ function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
 ---@return tycho.Tensor
 function tycho.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
---- `(kernel_size:pair, stride:pair?, padding:pair=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last two dims
+--- `(kernel_size:pair, stride:pair?, padding:pair=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int?)` mean of each kernel_size window of the last two dims
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
@@ -6005,17 +6005,17 @@ function tycho.slogdet(x) end
 ---@return tycho.Tensor
 function Tensor:slogdet() end
 
---- `(x)` determinants of square matrices
+--- `(x)` determinants of square matrices; within vmap and compile a singular one has a gradient of NaN
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.det(x) end
 
---- `(x)` determinants of square matrices
+--- `(x)` determinants of square matrices; within vmap and compile a singular one has a gradient of NaN
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.det(x) end
 
---- determinants of square matrices
+--- determinants of square matrices; within vmap and compile a singular one has a gradient of NaN
 ---@return tycho.Tensor
 function Tensor:det() end
 
@@ -7762,7 +7762,7 @@ function tycho.max_pool3d(x, kernel_size, stride, padding, dilation, ceil_mode, 
 ---@return tycho.Tensor
 function Tensor:max_pool3d(kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(x, kernel_size:triple, stride:triple?, padding:triple=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last three dims
+--- `(x, kernel_size:triple, stride:triple?, padding:triple=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int?)` mean of each kernel_size window of the last three dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
@@ -7773,7 +7773,7 @@ function Tensor:max_pool3d(kernel_size, stride, padding, dilation, ceil_mode, re
 ---@return tycho.Tensor
 function tycho.avg_pool3d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
---- `(kernel_size:triple, stride:triple?, padding:triple=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last three dims
+--- `(kernel_size:triple, stride:triple?, padding:triple=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int?)` mean of each kernel_size window of the last three dims
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table

@@ -547,4 +547,26 @@ describe("dot", function()
     h:nan_to_num(1):sum():backward()
     assert.same({1, 1}, h.grad:totable())
   end)
+
+  it("a gradient flows to another operand of a function that changes a tensor without history", function()
+    local T = tycho.tensor
+    local index = T({1, 1, 2}, {dtype = "int64"})
+    local cases = {
+      {function(x) return T {-math.huge, -math.huge}:scatter_reduce_(1, index, x, "amax") end, {2, 5, 3}, {0, 1, 1}},
+      {function(x) return T {2, 3}:scatter_reduce_(1, index, x, "prod") end, {2, 5, 3}, {10, 4, 3}},
+      {function(x) return T {2, 3}:index_reduce_(1, index, x, "prod") end, {2, 5, 3}, {10, 4, 3}},
+      {function(x) return T {1, 4, 3}:clamp_(x) end, {2, 2, 3.5}, {1, 0, 1}},
+      {function(x) return T {1, 4, 3}:clamp_max_(x) end, {2, 2, 3.5}, {0, 1, 0}},
+      {function(x) return T {1, 4, 3}:clamp_({max = x}) end, {2, 2, 3.5}, {0, 1, 0}}}
+    for i, c in ipairs(cases) do
+      local x = T(c[2], {requires_grad = true})
+      c[1](x):sum():backward()
+      assert.same(c[3], x.grad:totable(), i)
+    end
+    -- a trace, which is made without gradients, has them too
+    local low = tycho.zeros(3)
+    local x, model = tycho.randn(1, 3):requires_grad_(), function(v) return (v * 2):clamp_(low) end
+    tycho.jit.trace(model, tycho.randn(1, 3))(x):sum():backward()
+    helper.close(x.grad, tycho.where(x:gt(0), 2, 0):float())
+  end)
 end)

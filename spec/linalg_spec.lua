@@ -228,4 +228,27 @@ describe("linalg", function()
     fails("linalg.tensorsolve: shapes 2x3x5 and 2x3", L.tensorsolve, random(2, 3, 5), random(2, 3))
     fails("linalg.householder_product: shapes 2x3 and 2", L.householder_product, random(2, 3), random(2))
   end)
+
+  it("gradients are linear at 0 too: derivatives along a direction, and second ones where the first are 0", function()
+    local function spectral(a) local u, s, v = L.svd(a, false) return u:matmul(s:exp():unsqueeze(-1) * v) end
+    local functions = {
+      function(a) return (L.eigh(a + T(a))) end,
+      function(a) local w, v = L.eigh(a + T(a)) return v:matmul(w:sin():unsqueeze(-1) * T(v)) end,
+      spectral, function(a) return spectral(a[{{1, 2}}]) end, function(a) return spectral(a[{{}, {1, 2}}]) end,
+      function(a) return L.svdvals(a):square() end, function(a) return L.matrix_norm(a, "nuc") end}
+    local a, d, h = random(3, 3), random(3, 3), 1e-5
+    for i, f in ipairs(functions) do
+      local _, along = tycho.func.jvp(f, {a}, {d})
+      close(along, (f(a + d * h) - f(a - d * h)) / (2 * h), i, 1e-6)
+      local function g(x) return f(x):square():sum() end
+      local _, product = tycho.func.jvp(tycho.func.grad(g), {a}, {d})
+      close(product, (tycho.func.grad(g)(a + d * h) - tycho.func.grad(g)(a - d * h)) / (2 * h), i, 1e-5)
+    end
+    -- the least of a function: its gradient is 0
+    local least = functions[2](a)
+    local function distance(x) return (functions[2](x) - least):square():sum() end
+    local second = tycho.func.hessian(distance)(a):reshape(9, 9)
+    local first = tycho.func.jacrev(functions[2])(a):reshape(9, 9)
+    close(second, T(first):matmul(first) * 2, nil, 1e-8)
+  end)
 end)

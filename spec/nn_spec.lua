@@ -554,4 +554,18 @@ describe("data", function()
     helper.close(run(tycho.optim.AdamW, {lr = 0.1, weight_decay = 0.3}, state), (run(tycho.optim.AdamW, {lr = 0.1, weight_decay = 0.3},
       (select(2, run(tycho.optim.AdamW, {lr = 0.1, weight_decay = 0.3}))))), nil, 0)
   end)
+
+  it("batch_norm changes its statistics in training alone", function()
+    local bn = nn.BatchNorm1d(3):eval()
+    local x = tycho.randn(4, 3):requires_grad_()
+    local y = x * bn.running_mean + bn.running_var
+    bn(x)
+    assert.equal(0, bn.running_mean:_version())
+    y:sum():backward()
+    helper.close(x.grad, tycho.zeros(4, 3))
+    y = x * bn.running_mean
+    bn:train()(x)
+    assert.equal(1, bn.num_batches_tracked:item())
+    fails("was changed in place", y:sum().backward, y:sum())
+  end)
 end)

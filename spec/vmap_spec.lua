@@ -387,4 +387,42 @@ describe("vmap", function()
     assert.is_false(kept)                                  -- another coroutine isn't within it
     assert.is_false(core.is_mapping())
   end)
+
+  it("sees each example's elements by as_strided", function()
+    local given = tycho.randn(4, 6, {device = D})
+    local function f(a) return a:as_strided({2, 3}, {2, 1}, 1):clone(), a:view(2, 3):as_strided({4}, {1}) * 2 end
+    local function g(a) return (a:as_strided({2, 3}, {2, 1}, 1) ^ 2):sum() end
+    for _, call in ipairs {function(fn) return vmap(fn)(given) end, function(fn) return vmap(fn)(given:expand(4, 6)) end} do
+      local p, q = call(f)
+      for i = 1, 4 do
+        local a, b = f(given[i])
+        helper.close(p[i], a)
+        helper.close(q[i], b)
+        helper.close(call(func.grad(g))[i], func.grad(g)(given[i]))
+      end
+    end
+    vmap(function(a) a:as_strided({3}, {2}):zero_() return a end)(given)
+    assert.equal(0, given[{{}, {1, 5, 2}}]:abs():max():item())
+  end)
+
+  it("changes tensors that the function makes of nothing in compiled calls as in others", function()
+    local function accumulated(row)
+      local z, sum = tycho.zeros(3, {device = D}), tycho.zeros({}, {device = D})
+      z:add_(row)
+      for i = 1, 3 do sum:add_(row:select(1, i) * z:select(1, i)) end
+      return z:clone():mul_(2), sum
+    end
+    local f, compiled = vmap(accumulated), tycho.compile(vmap(accumulated))
+    for _ = 1, 5 do
+      local given = tycho.randn(2, 3, {device = D})
+      local a, b = f(given)
+      local p, q = compiled(given)
+      helper.close(p, a)
+      helper.close(q, b)
+    end
+    assert.is_true(helper.compiled(compiled))
+    local outside = tycho.zeros(3, {device = D})
+    local wrong = tycho.compile(vmap(function(row) return outside:add_(row) end))
+    for _ = 1, 4 do helper.fails("a tensor from outside", wrong, tycho.randn(2, 3, {device = D})) end
+  end)
 end)

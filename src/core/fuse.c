@@ -112,7 +112,7 @@ static bool begin(const ty_recording *r, int at, forming *g) {
   g->step[g->nstep++] = at;
   for (int i = 0; i < k->call.nin; i++)
     if (k->vin[i] >= 0 && ty_reads(op, i) &&
-        !note(g, (access){r->value[k->vin[i]].store, k->vin[i], 1, at, ty_mutates(&k->call, i), false}))
+        !note(g, (access){r->value[k->vin[i]].store, k->vin[i], 1, at, ty_mutates_operand(&k->call, i), false}))
       return false;
   for (int j = 0; j < TY_MAXOUT; j++)
     if (k->vout[j] >= 0 &&

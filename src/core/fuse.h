@@ -17,10 +17,11 @@ static inline bool ty_same_elements(const ty_recording *r, int v, int w) {
 
 static inline bool ty_is_copy(int id) { return id == TY_OP_cast || id == TY_OP_clone || id == TY_OP_copy; }
 
-/* Whether the op changes operand i in place, other than as its result. */
-static inline bool ty_mutates(const ty_call *c, int i) {
-  const int slot = c->op->mutates ? ty_slot_of(c, i) : 0;
-  for (int j = 0; c->op->mutates && j < c->op->nparam; j++)
+/* Whether the call changes operand i, other than by an in-place form. */
+static inline bool ty_mutates_operand(const ty_call *c, int i) {
+  if (!ty_mutates(c->op, c->at)) return false;
+  const int slot = ty_slot_of(c, i);
+  for (int j = 0; j < c->op->nparam; j++)
     if (c->op->param[j].mutated && c->op->param[j].slot == slot) return true;
   return false;
 }
@@ -30,7 +31,7 @@ static inline bool ty_writes(const ty_recording *r, const step *k, int store) {
   for (int j = 0; j < TY_MAXOUT; j++)
     if (k->vout[j] >= 0 && r->value[k->vout[j]].store == store) return true;
   for (int i = 0; i < k->call.nin; i++)
-    if (k->vin[i] >= 0 && r->value[k->vin[i]].store == store && ty_mutates(&k->call, i)) return true;
+    if (k->vin[i] >= 0 && r->value[k->vin[i]].store == store && ty_mutates_operand(&k->call, i)) return true;
   return false;
 }
 

@@ -151,7 +151,7 @@ ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r) {
       for (int j = 0; j < TY_MAXOUT; j++)
         if (q->vout[j] >= 0) { int *w = &f.writer[r->value[q->vout[j]].store]; *w = *w == -1 && j == 0 ? at : -2; }
       for (int j = 0; j < q->call.nin; j++)
-        if (q->vin[j] >= 0 && ty_mutates(&q->call, j)) f.writer[r->value[q->vin[j]].store] = -2;
+        if (q->vin[j] >= 0 && ty_mutates_operand(&q->call, j)) f.writer[r->value[q->vin[j]].store] = -2;
     }
   for (int s = 0; s < r->nstore && ok; s++) {
     store *st = &r->store[s];

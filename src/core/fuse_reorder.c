@@ -11,7 +11,7 @@ static bool uses_store(const ty_recording *r, const step *k, int j, bool writes,
   const int v = j < k->call.nin ? k->vin[j] : k->vout[j - k->call.nin];
   if (v < 0) return false;
   *store = r->value[v].store;
-  return j >= k->call.nin ? writes : writes ? ty_mutates(&k->call, j) : ty_reads(k->call.op, j);
+  return j >= k->call.nin ? writes : writes ? ty_mutates_operand(&k->call, j) : ty_reads(k->call.op, j);
 }
 void ty_uses_free(ty_uses *u) {
   ty_free(u->first);
@@ -121,7 +121,7 @@ static void skip_one(ty_recording *r, int at) {
   if (!same_layout(&r->value[v].like, &r->value[product].like) || ty_maker_of(r, product, r->nstep) != at) return;
   for (int i = at + 1; i < r->nstep && !ty_writes(r, &r->step[i], r->value[v].store); i++)
     for (int j = 0; j < r->step[i].call.nin; j++)
-      if (r->step[i].vin[j] == product && !ty_mutates(&r->step[i].call, j)) r->step[i].vin[j] = v;
+      if (r->step[i].vin[j] == product && !ty_mutates_operand(&r->step[i].call, j)) r->step[i].vin[j] = v;
 }
 
 /* made and seen are two geometries of one dense memory. *result: made's geometry if that memory's elements move to where place puts seen's.

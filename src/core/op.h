@@ -15,7 +15,8 @@
 /* ---- the op table ---- */
 
 typedef enum { TY_P_TENSOR, TY_P_OPERAND, TY_P_TENSORS, TY_P_INT, TY_P_NUMBER, TY_P_BOOL, TY_P_DIM, TY_P_DIMS, TY_P_SIZES,
-               TY_P_INTS, TY_P_SINGLE, TY_P_PAIR, TY_P_TRIPLE, TY_P_DTYPE, TY_P_ENUM, TY_P_STRING, TY_P_DEVICE, TY_P_ANY, TY_P_NTYPES } ty_ptype;
+               TY_P_INTS, TY_P_SINGLE, TY_P_PAIR, TY_P_TRIPLE, TY_P_DTYPE, TY_P_ENUM, TY_P_STRING, TY_P_DEVICE, TY_P_ANY,
+               TY_P_NTYPES } ty_ptype;
 
 typedef struct {
   char name[28];
@@ -49,11 +50,12 @@ typedef struct ty_op {
   int id, nparam, nin, nattr, nout;
   int lead;                            /* how many parameters at the front are single tensors or operands */
   bool has_list;                       /* takes a list of tensors */
-  bool mutates;                        /* changes the operands that are marked "!" */
+  bool mutates;                        /* changes the operands that are marked "!": if it is set, with the attribute training alone */
   bool in_place;                       /* has a form that changes its first operand */
   int device;                          /* slot of the attribute that names the results' device; -1: none */
   int cast_first;                      /* slot of the attribute whose dtype operand 1 is cast to first; -1: none */
   int rate;                            /* slot of an optimizer step's learning rate among the operands; -1: none */
+  int training;                        /* slot of the attribute training of an op that mutates; -1: none */
   bool costly;                         /* a pointwise expression that takes the CPU longer than reading an element */
   /* From the gradient rules. Bit i of diff: operand i has a rule, which needs the operands whose bits are in save_in[i] and
    * the results whose bits are in save_out[i], so a call saves these. All tensors of a list share their slot's bit. */
@@ -129,9 +131,11 @@ void ty_keep_mark(ty_tensor *t, const ty_op *op);         /* op has changed t, w
 static inline bool ty_rounds_numbers(const ty_call *c) {
   return ty_is_16bit(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
 }
-/* Calls fn for each operand that the op changes. */
+/* Whether a call with these attributes changes the operands that are marked so. */
+static inline bool ty_mutates(const ty_op *op, const ty_attr *at) { return op->mutates && (op->training < 0 || at[op->training].i); }
+/* Calls fn for each operand that the call changes, other than by an in-place form. */
 static inline void ty_each_mutated(const ty_call *c, void (*fn)(ty_tensor *t, const ty_op *op)) {
-  for (int k = 0; c->op->mutates && k < c->op->nparam; k++) {
+  for (int k = 0; ty_mutates(c->op, c->at) && k < c->op->nparam; k++) {
     if (!c->op->param[k].mutated) continue;
     const ty_span s = ty_span_of(c->op, c->span, c->op->param[k].slot);
     for (int i = 0; i < s.count; i++)

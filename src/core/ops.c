@@ -252,6 +252,7 @@ static void init(void) {
     if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
     ty_ops[i].cast_first = cast_slot(&ty_ops[i]);
     ty_ops[i].rate = ty_ops[i].cls == TY_C_OPTIM ? slot_named(&ty_ops[i], "lr") : -1;
+    ty_ops[i].training = ty_ops[i].mutates ? slot_named(&ty_ops[i], "training") : -1;
     ty_ops[i].costly = is_costly(ty_ops[i].expr);
     ty_ops[i].in_place |= changes_like_its_class(&ty_ops[i]);
   }

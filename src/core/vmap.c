@@ -157,7 +157,7 @@ static bool changes(const ty_vmap_call *m) {
     const bool own = t && ty_vmap_maps(m, t) && (t->whole->stride[0] || m->map->size < 2);
     any = any || op->has_list || (t && !own);
   }
-  return any && (op->id != TY_OP_batch_norm_stats || m->asked[TY_AT_batch_norm_stats_training].i);
+  return any && ty_mutates(op, m->asked);
 }
 
 ty_status ty_vmap_each(ty_vmap_call *m, ty_tensor **out) {
@@ -234,7 +234,8 @@ static ty_status become_mapped(ty_vmap_call *m, ty_tensor *t) {
   ty_ctx *ctx = m->one.ctx;
   ty_tensor *all, *whole;
   ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
-  if (t->storage->id < m->map->begun || ty_storage_holders(t->storage) > 1 || t->whole || t->base || t->requires_grad)
+  const bool compared = ctx->program && t->storage->program == ctx->program;     /* it was all this when it was recorded */
+  if ((!compared && (t->storage->id < m->map->begun || ty_storage_holders(t->storage) > 1)) || t->whole || t->base || t->requires_grad)
     return ty_error(ctx, "vmap: %s_: a tensor from outside, or a part of one, can't hold different values for each example",
       m->one.op->shown);
   TY_TRY(ty_vmap_repeated(ctx, t, m->map->size, &all));

@@ -110,6 +110,15 @@ static ty_status views(ty_vmap_call *m, ty_tensor **out) {
       if (m->one.op->id == TY_OP_expand) TY_TRY(ty_vmap_laid_for(m, 0, size->n - 1));
       if (m->one.op->id == TY_OP_permute) for (int d = 0; d <= x->ndim; d++) size->v[d] = d ? size->v[d] + 1 : 0;
       break;
+    case TY_OP_as_strided: {                             /* each example is contiguous */
+      ty_attr *stride = &m->at[TY_AT_as_strided_stride];
+      if (size->n == TY_MAXDIM) return ty_error(m->one.ctx, "vmap: as_strided to %d dims leaves no room for one more", size->n);
+      memmove(stride->v + 1, stride->v, sizeof(int64_t) * stride->n++);
+      memmove(size->v + 1, size->v, sizeof(int64_t) * size->n++);
+      size->v[0] = m->map->size;
+      stride->v[0] = ty_numel(x);
+      break;
+    }
     default: shift_dims(m);
   }
   return ty_vmap_run(m, NULL, out);

@@ -485,7 +485,8 @@ void ty_open_program(lua_State *L) {
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
     {"same", program_same}, {"input_holders", program_input_holders},
     {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
-    {"trust", program_trust}, {"follow", program_follow}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle},
+    {"trust", program_trust},
+    {"follow", program_follow}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle},
     {"broken", program_broken}, {"records", program_records}, {"needs_graph", program_needs_graph}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);

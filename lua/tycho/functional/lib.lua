@@ -119,6 +119,19 @@ local function of_list(fn)
   end
 end
 
+-- Whether a call with these arguments may be recorded for backward.
+local function is_differentiated(...)
+  if not core.is_grad_enabled() then return false end
+  for i = 1, select("#", ...) do
+    local x = select(i, ...)
+    if core.is_tensor(x) and x.requires_grad then return true end
+    for _, y in pairs(type(x) == "table" and x or {}) do
+      if core.is_tensor(y) and y.requires_grad then return true end
+    end
+  end
+  return false
+end
+
 -- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast; method = false: no
 -- method; list = true: takes a list of tensors, or tensors one by one; inplace = true: the result has x's shape, and there is a form with a
 -- trailing _; draws = true: it takes a generator; scope = false: it makes nothing but its results, or calls a user's function, which may
@@ -134,8 +147,8 @@ function lib.def(name, signature, doc, fn, options)
   if options.method ~= false then M[name] = f end
   if options.inplace then
     local function in_place(x, ...)
-      -- backward needs x as it was before the change
-      local y = f(core.is_grad_enabled() and core.is_tensor(x) and x.requires_grad and core.ops.clone(x) or x, ...)
+      -- backward needs x as it was before the change, also for the other operands; a trace's may come later
+      local y = f(core.is_tensor(x) and (modes.tracing or is_differentiated(x, ...)) and core.ops.clone(x) or x, ...)
       if (M.is_floating_point(y) and not M.is_floating_point(x)) or (x.dtype == "bool" and y.dtype ~= "bool") then
         fail("%s_: the result of dtype %s doesn't fit in place into dtype %s", name, y.dtype, x.dtype)
       end

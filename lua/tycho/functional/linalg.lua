@@ -226,7 +226,7 @@ local function determinant_of_singular(x)
     backward = function(ctx, g) return M.unsqueeze(M.unsqueeze(g, -1), -1) * cofactors((ctx:saved_tensors())) end}
   return singular_determinant(x)
 end
-def("linalg.det", "x", "determinants of square matrices", function(x)
+def("linalg.det", "x", "determinants of square matrices; within vmap and compile a singular one has a gradient of NaN", function(x)
   local log, sign = computed(ops.log_determinant, x)
   if not x.requires_grad or not lib.reads() then return sign * ops.exp(log) end
   -- singular by its own factors, or by those of its transpose, which the second derivative uses

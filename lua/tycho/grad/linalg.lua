@@ -12,11 +12,14 @@ local function over(x, a, upper) return T(ops.solve_triangle(T(a), T(x), {upper 
 -- the lower triangle and its mirror image
 local function mirrored(x) return ops.tril(x) + T(ops.tril(x, -1)) end
 local function skew(x) return x - T(x) end
--- x_ij / (s_j - s_i); 0 where x_ij is 0, as on the diagonal, whatever the difference
-local function over_differences(x, s)
-  x = x * (1 - eye(x))
-  return x / ops.masked_fill(M.unsqueeze(s, -2) - M.unsqueeze(s, -1), ops.eq(x, 0), 1)
+-- x / y, but 0 / 0 is 0, so that vectors that no gradient reaches may belong to equal values, or to 0. Nothing else depends on whether x is
+-- 0: the quotient's own derivative must be right there, too.
+local function quotient(x, y)
+  local none = ops.logical_and(ops.eq(x, 0), ops.eq(y, 0))
+  return ops.masked_fill(x / ops.where(none, 1, y), none, 0)
 end
+-- x_ij / (s_j - s_i), and 0 on the diagonal
+local function over_differences(x, s) return quotient(x * (1 - eye(x)), M.unsqueeze(s, -2) - M.unsqueeze(s, -1)) end
 
 local R = {}
 
@@ -96,11 +99,8 @@ R.svd_rows = {x = function(g, x, out)
   local a, b = skew(ops.matmul(T(u), gu)), skew(ops.matmul(T(v), gv))
   local inner = over_differences(a, s * s) * row + column * over_differences(b, s * s) + as_diagonal(gs)
   local gx = ops.matmul(ops.matmul(u, inner), T(v))
-  -- the part of a gradient outside the vectors' span; 0 stays 0, as where only s has a gradient, even if a singular value is 0
-  local function beyond(w, gw)
-    local rest = gw - ops.matmul(w, ops.matmul(T(w), gw))
-    return rest / ops.where(ops.eq(rest, 0), 1, row)
-  end
+  -- the part of a gradient outside the vectors' span
+  local function beyond(w, gw) return quotient(gw - ops.matmul(w, ops.matmul(T(w), gw)), row) end
   if m > k then gx = gx + ops.matmul(beyond(u, gu), T(v)) end
   if n > k then gx = gx + ops.matmul(u, T(beyond(v, gv))) end
   return gx

@@ -132,9 +132,8 @@ end
 -- Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
 function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
-  if self.last_epoch == 0 and not self.optimizer.stepped and not self.optimizer:has_own_step() then
-    options.warn("scheduler:step()", "called before the first optimizer:step(), so the first rate is never used")
-  end
+  local early = self.last_epoch == 0 and not self.optimizer.stepped and not self.optimizer:has_own_step()
+  if early then options.warn("scheduler:step()", "called before the first optimizer:step(): the first rate is never used") end
   advance(self, self.last_epoch + 1, self.set)             -- set computes all rates before it sets any
 end
 -- Is at epoch 0, as if made anew where the rates are the current ones.
@@ -143,9 +142,7 @@ function Scheduler:start() self.last_epoch = 0 self:set() end
 function Scheduler:restart()
   self.last_epoch = 0
   local own = rates_asked(self)
-  for i, g in ipairs(self.optimizer.param_groups) do
-    if own then set_rate(g, own[i]) else set_rate(g, self:lr_at(0, self.base_lrs[i], i)) end
-  end
+  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, own and own[i] or self:lr_at(0, self.base_lrs[i], i)) end
   self.last_lr = rates_of(self.optimizer)
 end
 -- A list of the rates that it set last, one for each group.
