@@ -95,14 +95,15 @@ static void line_scan(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Running extremes: writes their positions, by which line_running copies values of any dtype. */
+/* Running extremes of v: writes their positions and, unless o is NULL, values. */
 #define RUNNING(T, BETTER) { \
     const T *x = v; \
-    T best = x[0]; \
+    T best = x[0], *out = o; \
     for (int64_t i = 0, at = 0; i < w->n; i++) { \
       if (x[i] != x[i] || (best == best && x[i] BETTER best)) { at = i; best = x[i]; } \
-      pos[i * st] = at + 1; } return; }
-static void running(const lines *w, const void *v, int64_t *pos, int64_t st, bool max) {
+      if (out) out[i * w->stride[1]] = best; \
+      pos[i * w->stride[2]] = at + 1; } return; }
+static void running(const lines *w, const void *v, void *o, int64_t *pos, bool max) {
   if (w->k == TY_IN_F32) { if (max) RUNNING(float, >=) RUNNING(float, <=) }
   if (w->k == TY_IN_F64) { if (max) RUNNING(double, >=) RUNNING(double, <=) }
   if (max) RUNNING(int64_t, >=) RUNNING(int64_t, <=)
@@ -113,12 +114,14 @@ static void running(const lines *w, const void *v, int64_t *pos, int64_t st, boo
     ((T *)(void *)ptr[1])[i * w->stride[1]] = ((const T *)(const void *)ptr[0])[(pos[i * w->stride[2]] - 1) * w->stride[0]];
 static void line_running(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
-  void *buf = ty_scratch((size_t)w->n * 8);
-  (void)line;
-  if (!buf) { w->failed = true; return; }
+  const bool straight = straight_line(w, 0), max = w->c->op->id == TY_OP_cummax;
   int64_t *pos = (int64_t *)(void *)ptr[2];
-  running(w, load_line(w, 0, ptr[0], buf), pos, w->stride[2], w->c->op->id == TY_OP_cummax);
-  switch (w->size[0]) {
+  (void)line;
+  if (straight) { running(w, ptr[0], ptr[1], pos, max); return; }
+  void *buf = ty_scratch((size_t)w->n * 8);
+  if (!buf) { w->failed = true; return; }
+  running(w, load_line(w, 0, ptr[0], buf), NULL, pos, max);
+  switch (w->size[0]) {                                  /* a value is copied from where it is: bits of any dtype stay */
     case 1: AT_POSITIONS(uint8_t) break;
     case 2: AT_POSITIONS(uint16_t) break;
     case 4: AT_POSITIONS(uint32_t) break;
