@@ -174,4 +174,36 @@ describe("float64 functions", function()
     local slope = tycho.polygamma(1, tycho.tensor({-1.0000001}, {dtype = "float64"}))[1]
     assert.is_true(math.abs(slope / 99999999883229.2097 - 1) < 1e-14)
   end)
+
+  it("quotients and remainders of whole numbers are those of C's division, of any size and sign", function()
+    local ffi = require "ffi"
+    local least, edges = ffi.cast("int64_t", 2) ^ 63, {0, 1, -1, 2, -2, 7, -7, 2 ^ 31, 2 ^ 32 - 1, -2 ^ 32 + 1, 2 ^ 32, -2 ^ 32, 2 ^ 53}
+    local draw, pairs_of = helper.drawer(7), {}
+    for i, v in ipairs(edges) do edges[i] = ffi.cast("int64_t", v) end
+    edges[#edges + 1], edges[#edges + 2], edges[#edges + 3] = least, least + 1, -(least + 1)
+    for _ = 1, 30 do
+      local sign = draw(2) == 1 and -1LL or 1LL
+      edges[#edges + 1] = sign * ffi.cast("int64_t", draw(2 ^ draw(31))) * ffi.cast("int64_t", draw(2 ^ draw(31)))
+    end
+    for _, a in ipairs(edges) do for _, b in ipairs(edges) do pairs_of[#pairs_of + 1] = {a, b} end end
+    local n = #pairs_of
+    local x, y = tycho.zeros(n, {dtype = "int64", device = "cpu"}), tycho.zeros(n, {dtype = "int64", device = "cpu"})
+    local px, py = x:data(), y:data()
+    for i, p in ipairs(pairs_of) do px[i - 1], py[i - 1] = p[1], p[2] end
+    x, y = helper.on_device(x), helper.on_device(y)
+    local results = {x:floor_divide(y), x:remainder(y), x:fmod(y)}
+    local got = {}
+    for i, r in ipairs(results) do
+      results[i] = r:cpu()
+      got[i] = results[i]:data()
+    end
+    for i, p in ipairs(pairs_of) do
+      local a, b = p[1], p[2]
+      local q, m = 0LL, 0LL
+      if b == -1 then q = -a elseif b ~= 0 then q, m = a / b, a % b end
+      local differ = m ~= 0 and (a < 0) ~= (b < 0)
+      local want = {differ and q - 1 or q, differ and m + b or m, m}
+      for k = 1, 3 do assert.is_true(got[k][i - 1] == want[k], ("%s by %s: %d"):format(tostring(a), tostring(b), k)) end
+    end
+  end)
 end)

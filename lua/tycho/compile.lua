@@ -254,9 +254,10 @@ local function way_of(v)
   return ways[numbers[1]]
 end
 
--- Gives pcall's outcome; then the way whose steps are to run, or nil; the reason to give up recording fn, or nil; and the way that was
--- recorded. scope: the scope of fn's call. Tensors that fn put where others find them (an upvalue, a table) are kept. way.left lists their
--- numbers in the scope, for each count of tensors seen (calls may differ in tensors that no step makes).
+-- Gives {ok=, results=, way=, why=, made=}: pcall's outcome; the way whose steps are to run, or nil; the reason to give up recording fn, or
+-- nil; and the way that was recorded, or nil. scope: the scope of fn's call. Tensors that fn put where others find them (an upvalue, a
+-- table) are kept. way.left lists their numbers in the scope, for each count of tensors seen (calls may differ in tensors that no step
+-- makes).
 local function record_or_check(self, v, args, given, list, scope)
   v.trusted = nil
   local out, check, updates = call(self, v, given, list)
@@ -275,8 +276,8 @@ local function record_or_check(self, v, args, given, list, scope)
     useless = outside.refused(part, v.program, tensors, core.scope_unfinished(scope, made))
   end
   if unrecorded or useless then core.scope_let_go(scope, made) end           -- the collector frees them, as without compile
-  if useless then return ok, results, nil, useless end
-  if unrecorded and ok and joins(self, results) then return ok, results end
+  local outcome = {ok = ok, results = results, why = useless}
+  if useless or (unrecorded and ok and joins(self, results)) then return outcome end
   local way = not unrecorded and way_of(v) or {}
   if not unrecorded then
     way.left = way.left or {}
@@ -290,8 +291,8 @@ local function record_or_check(self, v, args, given, list, scope)
   way.updates, way.settings = updates, settings_of(updates)
   if self.guard == "inputs" and due then v.trusted = way end
   if due then
-    v.misses, way.calls = 0, way.calls + 1
-    return ok, results, way
+    v.misses, way.calls, outcome.way = 0, way.calls + 1, way
+    return outcome
   end
   v.misses = v.misses + ((check or unrecorded) and 1 or 0)
   if unrecorded then
@@ -303,8 +304,9 @@ local function record_or_check(self, v, args, given, list, scope)
     if self.guard == "inputs" then way.results = results_of.templated(v, results) end
     way.part = part
   end
-  if v.misses < self.max_variants then return ok, results, nil, nil, way end
-  return ok, results, nil, unrecorded and said or "each call differed from the recording: " .. said, way
+  outcome.made = way
+  if v.misses >= self.max_variants then outcome.why = unrecorded and said or "each call differed from the recording: " .. said end
+  return outcome
 end
 
 -- The handles that fn made end before the steps run, so that a tensor still held then is one that someone has kept.
@@ -319,12 +321,13 @@ local function call_and_run(self, v, args)
     else handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
   end
   local before = v.overlap and versions(v, given)
-  local done, ok, results, way, why, made = pcall(modes.during, {call = scope}, record_or_check, self, v, args, handed, list, scope)
+  local done, outcome = pcall(modes.during, {call = scope}, record_or_check, self, v, args, handed, list, scope)
   if not done then
     core.scope_end(scope)
-    error(ok, 0)
+    error(outcome, 0)
   end
-  local part = (way or made or {}).part
+  local ok, results, way, why = outcome.ok, outcome.results, outcome.way, outcome.why
+  local part = (way or outcome.made or {}).part
   core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
   if way then run(v, way) end
   local missed = before and versions(v, given) ~= before                 -- by a copy: from now on fn itself is called

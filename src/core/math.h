@@ -143,19 +143,25 @@ TY_INLINE int64_t lowest_i64(void) { return INT64_MIN; }
 TY_INLINE int64_t highest_i64(void) { return INT64_MAX; }
 TY_INLINE int isinf_i64(int64_t x) { (void)x; return 0; }
 TY_INLINE int isfinite_i64(int64_t x) { (void)x; return 1; }
-/* Division by zero gives 0: the C operation would end the process. INT64_MIN / -1 wraps. */
+/* Division by zero gives 0: the C operation would end the process. INT64_MIN / -1 wraps. Numbers below 2^32 are divided as such, which is
+ * several times quicker. */
+TY_INLINE uint64_t magnitude_i64(int64_t x) { return x < 0 ? 0 - (uint64_t)x : (uint64_t)x; }
+TY_INLINE uint64_t quotient_u64(uint64_t a, uint64_t b) { return (a | b) >> 32 ? a / b : (uint32_t)a / (uint32_t)b; }
 TY_INLINE int64_t floor_divide_i64(int64_t a, int64_t b) {
   if (b == 0) return 0;
-  if (b == -1) return (int64_t)(0 - (uint64_t)a);
-  int64_t q = a / b;
-  return q - (a % b != 0 && (a < 0) != (b < 0));
+  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b), q = quotient_u64(x, y);
+  return (int64_t)((a < 0) == (b < 0) ? q : 0 - (q + (q * y != x)));
 }
 TY_INLINE int64_t remainder_i64(int64_t a, int64_t b) {
-  if (b == 0 || b == -1) return 0;
-  int64_t r = a % b;
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  if (b == 0) return 0;
+  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b), r = x - quotient_u64(x, y) * y, m = r && (a < 0) != (b < 0) ? y - r : r;
+  return (int64_t)(b < 0 ? 0 - m : m);
 }
-TY_INLINE int64_t fmod_i64(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+TY_INLINE int64_t fmod_i64(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b), r = x - quotient_u64(x, y) * y;
+  return (int64_t)(a < 0 ? 0 - r : r);
+}
 TY_INLINE int signbit_i64(int64_t x) { return x < 0; }
 TY_INLINE int64_t pow_i64(int64_t a, int64_t b) {
   uint64_t r = 1, x = (uint64_t)a;
