@@ -196,7 +196,7 @@ describe("ports: functions", function()
   end)
 
   it("name the function that was called, and the place once", function()
-    fails("nll_loss: gather: index 0",
+    fails("nll_loss: label 0 is not one of 3 classes",
       function() F.nll_loss(tycho.randn(2, 3, cpu), tycho.tensor({0, 1}, {dtype = "int64", device = "cpu"})) end)
     fails("linalg.inv: the matrix is singular", tycho.linalg.inv, tycho.ones(2, 2))
     local ok, e = pcall(function()
