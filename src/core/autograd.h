@@ -59,10 +59,16 @@ ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 /* accumulate: inputs are leaves, and only they get their .grad; within: the inputs' hooks are left to the pass around this one */
 typedef struct { bool retain_graph, create_graph, accumulate, within; } ty_backward_opts;
-/* Gradients of roots flow to leaves' .grad or, where inputs are given, into result[] as new references (NULL for an unused input).
- * grads: the roots' gradients; NULL: 1, for roots of one element. */
-ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
-                      ty_tensor **result, ty_backward_opts o);
+/* A backward pass: gradients of the roots flow to leaves' .grad or, where inputs are given, into result[] as new references (NULL for an
+ * unused input). grad: the roots' gradients; NULL: 1, for roots of one element. */
+typedef struct {
+  ty_tensor **root, **grad;
+  int nroot;
+  ty_tensor **input, **result;             /* ninput; or NULL */
+  int ninput;
+  ty_backward_opts o;
+} ty_backward_call;
+ty_status ty_backward(ty_ctx *ctx, const ty_backward_call *b);
 /* Which leaves a backward pass from roots would reach; *others: whether it would reach leaves that aren't listed. */
 ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others);
 /* Bytes that the graphs of roots keep for backward, in storages whose id is `since` (from ty_next_storage) or larger. */

@@ -438,27 +438,27 @@ static bool is_input(const pass *p, int i, ty_tensor **inputs, int n) {
 /* Whether n stands for a result of a compiled call, whose graph has run within the call. */
 static bool keeps_no_graph(const ty_node *n) { return n && n->done && !n->nin; }
 
-static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result,
-                       ty_backward_opts o) {
-  TY_TRY(explore(p, roots, nroot, inputs, ninput));
-  for (int i = 0; !inputs && i < p->n; i++)
+static ty_status drive(pass *p, const ty_backward_call *b) {
+  const ty_backward_opts o = b->o;
+  TY_TRY(explore(p, b->root, b->nroot, b->input, b->ninput));
+  for (int i = 0; !b->input && i < p->n; i++)
     if (keeps_no_graph(p->e[i].node))
       return ty_error(p->ctx,
         "backward: a part of the output's graph was made within a compiled function, which keeps no graph: run backward "
         "there too, or detach() it");
-  for (int k = 0; k < nroot; k++) TY_TRY(seed(p, roots[k], grads ? grads[k] : NULL));
+  for (int k = 0; k < b->nroot; k++) TY_TRY(seed(p, b->root[k], b->grad ? b->grad[k] : NULL));
   for (int i = 0; i < p->n; i++)
     if (p->e[i].needed && p->e[i].uses == 0) heap_push(p, i);
   while (p->nheap) {
     int i = heap_pop(p);
     ty_tensor **g = &p->grad[p->e[i].grads];
     for (int k = 0; k < (p->e[i].node ? p->e[i].node->nout : 1); k++) TY_TRY(complete(p, p->e[i].grads + k));
-    if (!o.within || !is_input(p, i, inputs, ninput)) TY_TRY(hooks(p, i));
-    for (int k = 0; k < ninput; k++)
-      if (is_input(p, i, &inputs[k], 1))
-        result[k] = ty_retain(g[inputs[k]->node ? inputs[k]->out : 0]);
+    if (!o.within || !is_input(p, i, b->input, b->ninput)) TY_TRY(hooks(p, i));
+    for (int k = 0; k < b->ninput; k++)
+      if (is_input(p, i, &b->input[k], 1))
+        b->result[k] = ty_retain(g[b->input[k]->node ? b->input[k]->out : 0]);
     if (p->e[i].node) TY_TRY(run_node(p, i, o.retain_graph));
-    else if ((!inputs || o.accumulate) && g[0] && p->e[i].leaf->requires_grad) {         /* it may have been frozen since */
+    else if ((!b->input || o.accumulate) && g[0] && p->e[i].leaf->requires_grad) {         /* it may have been frozen since */
       ty_tensor *whole = g[0];
       ty_tensor *const leaf = p->e[i].leaf;
       g[0] = NULL;
@@ -505,30 +505,29 @@ void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was) {
   memcpy(ctx->autocast, was.autocast, sizeof was.autocast);
 }
 
-static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
-                      ty_tensor **result, ty_backward_opts o) {
-  for (int k = 0; k < nroot; k++) {
-    TY_TRY(ty_history(ctx, roots[k]));
-    if (keeps_no_graph(roots[k]->node))
+static ty_status backward_now(ty_ctx *ctx, const ty_backward_call *b) {
+  for (int k = 0; k < b->nroot; k++) {
+    TY_TRY(ty_history(ctx, b->root[k]));
+    if (keeps_no_graph(b->root[k]->node))
       return ty_error(ctx,
         "backward: the output was made within a compiled function, which keeps no graph: run backward there too");
-    if (!ty_needs_grad(roots[k]))
+    if (!ty_needs_grad(b->root[k]))
       return ty_error(ctx,
         "backward: the output doesn't require grad: nothing it was computed from does, or it was computed under no_grad");
   }
-  for (int k = 0; k < ninput; k++) {
-    TY_TRY(ty_history(ctx, inputs[k]));
-    if (!ty_needs_grad(inputs[k])) return ty_error(ctx, "grad: input %d doesn't require grad", k + 1);
-    result[k] = NULL;
+  for (int k = 0; k < b->ninput; k++) {
+    TY_TRY(ty_history(ctx, b->input[k]));
+    if (!ty_needs_grad(b->input[k])) return ty_error(ctx, "grad: input %d doesn't require grad", k + 1);
+    b->result[k] = NULL;
   }
-  const ty_pass_modes was = ty_enter_pass(ctx, o);
-  hold(roots, grads, nroot, inputs, ninput, true);
+  const ty_pass_modes was = ty_enter_pass(ctx, b->o);
+  hold(b->root, b->grad, b->nroot, b->input, b->ninput, true);
   pass p = {.ctx = ctx, .scaled = was.scaled};
-  ty_status s = drive(&p, roots, grads, nroot, inputs, ninput, result, o);
+  ty_status s = drive(&p, b);
   ty_leave_pass(ctx, was);
   if (s != TY_OK)
-    for (int k = 0; k < ninput; k++) { ty_release(result[k]); result[k] = NULL; }
-  hold(roots, grads, nroot, inputs, ninput, false);
+    for (int k = 0; k < b->ninput; k++) { ty_release(b->result[k]); b->result[k] = NULL; }
+  hold(b->root, b->grad, b->nroot, b->input, b->ninput, false);
   forget(&p);
   return s;
 }
@@ -585,8 +584,6 @@ ty_status ty_kept(ty_ctx *ctx, ty_tensor **roots, int nroot, uint64_t since, lon
   return st;
 }
 
-ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
-  ty_tensor **result, ty_backward_opts o) {
-  return ctx->program ? ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, backward_now)
-    : backward_now(ctx, roots, grads, nroot, inputs, ninput, result, o);
+ty_status ty_backward(ty_ctx *ctx, const ty_backward_call *b) {
+  return ctx->program ? ty_program_backward(ctx, b, backward_now) : backward_now(ctx, b);
 }

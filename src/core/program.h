@@ -59,11 +59,10 @@ bool ty_program_recorded(const ty_program *p);           /* there is a recording
 
 /* ---- what apply and the tape ask where ctx->program is set ---- */
 typedef ty_status (*ty_apply_now)(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out);
-typedef ty_status (*ty_backward_now)(ty_ctx *, ty_tensor **, ty_tensor **, int, ty_tensor **, int, ty_tensor **, ty_backward_opts);
+typedef ty_status (*ty_backward_now)(ty_ctx *ctx, const ty_backward_call *b);
 ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now);
 ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b));
-ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs,
-                              int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now);
+ty_status ty_program_backward(ty_ctx *ctx, const ty_backward_call *b, ty_backward_now now);
 typedef ty_status (*ty_reached_now)(ty_ctx *, ty_tensor **, int, ty_tensor **, int, bool *, bool *);
 ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others,
                              ty_reached_now now);

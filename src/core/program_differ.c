@@ -96,8 +96,9 @@ static ty_status redo_backward(ty_ctx *ctx, ty_program *p, ty_recording *was, in
   const int nin = e->nin - 2 * e->nroot;
   ty_tensor **result = ty_malloc(sizeof(ty_tensor *) * (size_t)TY_MAX(nin, 1));
   if (!result) return ty_program_no_memory(ctx);
-  const ty_status s = ty_told(ctx, p, was, at + 1, e->end, e->actual, e->actual + e->nroot, e->nroot,
-    e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin, result, e->opts, NULL);
+  const ty_backward_call b = {.root = e->actual, .grad = e->actual + e->nroot, .nroot = e->nroot,
+    .input = e->with_inputs ? e->actual + 2 * e->nroot : NULL, .ninput = nin, .result = result, .o = e->opts};
+  const ty_status s = ty_told(ctx, p, was, at + 1, e->end, &b, NULL);
   for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
     if (!l->placeholder || !l->leaf->grad) continue;

@@ -363,31 +363,30 @@ ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
   return (l->after = ty_visible(p, leaf->grad)) < 0 ? ty_program_no_memory(ctx) : TY_OK;
 }
 
-static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty_tensor **grads, int nroot,
-  ty_tensor **inputs, int ninput, ty_backward_opts o) {
-  event *e = ty_program_event_new(ctx, p, EVENT_BACKWARD, 2 * nroot + ninput);
+/* A pass's operand i, as its event lists them: roots, their gradients, inputs. */
+static ty_tensor *asked_of(const ty_backward_call *b, int i) {
+  return i < b->nroot ? b->root[i] : i >= 2 * b->nroot ? b->input[i - 2 * b->nroot] : b->grad ? b->grad[i - b->nroot] : NULL;
+}
+
+static ty_status note_backward(ty_ctx *ctx, ty_program *p, const ty_backward_call *b) {
+  event *e = ty_program_event_new(ctx, p, EVENT_BACKWARD, 2 * b->nroot + b->ninput);
   if (!e) return ty_program_no_memory(ctx);
-  e->opts = o;
-  e->nroot = nroot;
-  e->with_inputs = inputs != NULL;
+  e->opts = b->o;
+  e->nroot = b->nroot;
+  e->with_inputs = b->input != NULL;
   bool ok = true;
-  for (int i = 0; ok && i < nroot; i++)
-    ok = ty_note_operand(p, e, i, roots[i]) && ty_note_operand(p, e, nroot + i, grads ? grads[i] : NULL);
-  for (int i = 0; ok && i < ninput; i++) ok = ty_note_operand(p, e, 2 * nroot + i, inputs[i]);
+  for (int i = 0; ok && i < e->nin; i++) ok = ty_note_operand(p, e, i, asked_of(b, i));
   return ok ? TY_OK : ty_program_no_memory(ctx);
 }
 
-static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_tensor **grads, int nroot,
-  ty_tensor **inputs, int ninput, ty_backward_opts o) {
+static bool backward_agrees(ty_ctx *ctx, const event *e, const ty_backward_call *b) {
   const ty_program *p = ctx->program;
-  if (!e || e->kind != EVENT_BACKWARD || e->nroot != nroot || e->nin != 2 * nroot + ninput ||
-      e->with_inputs != (inputs != NULL) || !ty_in_modes(ctx, e))
+  if (!e || e->kind != EVENT_BACKWARD || e->nroot != b->nroot || e->nin != 2 * b->nroot + b->ninput ||
+      e->with_inputs != (b->input != NULL) || !ty_in_modes(ctx, e))
     return false;
-  if (memcmp(&o, &e->opts, sizeof o)) return false;
-  for (int i = 0; i < nroot; i++)
-    if (!ty_is_operand(p, e, i, roots[i]) || !ty_is_operand(p, e, nroot + i, grads ? grads[i] : NULL)) return false;
-  for (int i = 0; i < ninput; i++)
-    if (!ty_is_operand(p, e, 2 * nroot + i, inputs[i])) return false;
+  if (memcmp(&b->o, &e->opts, sizeof b->o)) return false;
+  for (int i = 0; i < e->nin; i++)
+    if (!ty_is_operand(p, e, i, asked_of(b, i))) return false;
   for (int i = 0; i < e->nleaf; i++) {
     const leaf_change *l = &e->leaf[i];
     const ty_tensor *g = l->leaf->grad;
@@ -440,26 +439,25 @@ ty_status ty_note_gradients(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty
   return TY_OK;
 }
 
-ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs,
-  int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
+ty_status ty_program_backward(ty_ctx *ctx, const ty_backward_call *b, ty_backward_now now) {
   ty_program *p = ctx->program;
   if (p->broken) return ty_program_broken(ctx);
-  if (p->within || p->backward || p->refused) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
+  if (p->within || p->backward || p->refused) return now(ctx, b);
   if (p->mode == TY_CHECK) {
     event *e = ty_next_event(p);
-    if (!backward_agrees(ctx, e, roots, grads, nroot, inputs, ninput, o)) {
+    if (!backward_agrees(ctx, e, b)) {
       TY_TRY(ty_diverge(ctx, p, "backward differs"));
-      return ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, now);
+      return ty_program_backward(ctx, b, now);
     }
-    for (int i = 0; i < nroot; i++) { e->actual[i] = ty_retain(roots[i]); if (grads) e->actual[nroot + i] = ty_retain(grads[i]); }
-    for (int i = 0; i < ninput; i++) {
-      e->actual[2 * nroot + i] = ty_retain(inputs[i]);
-      result[i] = NULL;
+    for (int i = 0; i < e->nin; i++) {
+      ty_tensor *t = asked_of(b, i);
+      if (t) e->actual[i] = ty_retain(t);
     }
+    for (int i = 0; i < b->ninput; i++) b->result[i] = NULL;
     ty_agreed(p);
     if (e->end > p->at) {                  /* what users' functions do within it is compared, too */
       int known;
-      const ty_status s = ty_ask_rules(ctx, p, e, o, &known);
+      const ty_status s = ty_ask_rules(ctx, p, e, b->o, &known);
       if (s != TY_OK || p->broken) {
         ty_recording *const was = p->r;
         const int pass = (int)(e - was->event);
@@ -467,27 +465,26 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
         ty_status again = ty_part_ways(ctx, p, pass);
         if (within) return again;
         if (again == TY_OK)
-          again = ty_told(ctx, p, more ? p->told : was, more ? p->told_first : pass + 1, more ? p->told_end : known, roots, grads, nroot,
-            inputs, ninput, result, o, now);
+          again = ty_told(ctx, p, more ? p->told : was, more ? p->told_first : pass + 1, more ? p->told_end : known, b, now);
         ty_recording_let_go(was);
         return again;
       }
       p->agreed = (int)(e - p->r->event);
     }
-    return hand_out_gradients(ctx, p, e, ninput, result);
+    return hand_out_gradients(ctx, p, e, b->ninput, b->result);
   }
-  TY_TRY(note_backward(ctx, p, roots, grads, nroot, inputs, ninput, o));
+  TY_TRY(note_backward(ctx, p, b));
   const int at = p->r->nevent - 1, outer = p->pass;
   p->pass = at;
   p->backward++;
-  ty_status s = now(ctx, roots, grads, nroot, inputs, ninput, result, o);
+  ty_status s = now(ctx, b);
   p->backward--;
   p->pass = outer;
   p->r->event[at].end = p->r->nevent;
   if (s != TY_OK) ty_program_refuse(p, "a backward pass failed");
   if (s != TY_OK || p->refused) return s;
-  TY_TRY(ty_note_gradients(ctx, p, &p->r->event[at], ninput, result));
-  ty_note_passed(&p->r->event[at], grads, result, ninput);
+  TY_TRY(ty_note_gradients(ctx, p, &p->r->event[at], b->ninput, b->result));
+  ty_note_passed(&p->r->event[at], b->grad, b->result, b->ninput);
   return TY_OK;
 }
 

@@ -220,8 +220,7 @@ ty_status ty_hand_out_leaves(ty_ctx *ctx, ty_program *p, event *e, int to);
 /* program_rules.c: asks the users' functions within e, a backward pass. *known: the event after those that have answered. */
 ty_status ty_ask_rules(ty_ctx *ctx, ty_program *p, event *e, ty_backward_opts o, int *known);
 /* A backward pass whose functions' answers come from events first up to end of `by`. now NULL: as ty_backward. */
-ty_status ty_told(ty_ctx *ctx, ty_program *p, ty_recording *by, int first, int end, ty_tensor **roots, ty_tensor **grads, int nroot,
-  ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now);
+ty_status ty_told(ty_ctx *ctx, ty_program *p, ty_recording *by, int first, int end, const ty_backward_call *b, ty_backward_now now);
 /* program_differ.c: the call differs. What agreed is compared with a recording that hasn't been tried, or recorded anew. */
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);
 /* As ty_diverge, for the events before n, a backward pass in which a user's function differs. The caller does the pass again, then calls

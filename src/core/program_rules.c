@@ -62,15 +62,13 @@ static ty_status answer(ty_ctx *ctx, ty_program *p, ty_node *n, ty_tensor **gout
   return s;
 }
 
-ty_status ty_told(ty_ctx *ctx, ty_program *p, ty_recording *by, int first, int end, ty_tensor **roots, ty_tensor **grads, int nroot,
-  ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
+ty_status ty_told(ty_ctx *ctx, ty_program *p, ty_recording *by, int first, int end, const ty_backward_call *b, ty_backward_now now) {
   ty_recording *const was = p->told;
   const int told_first = p->told_first, tell = p->tell, told_end = p->told_end;
   p->told = by;
   p->told_first = p->tell = first;
   p->told_end = end;
-  const ty_status s = now ? ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, now)
-    : ty_backward(ctx, roots, grads, nroot, inputs, ninput, result, o);
+  const ty_status s = now ? ty_program_backward(ctx, b, now) : ty_backward(ctx, b);
   p->told = was;
   p->told_first = told_first;
   p->tell = tell;

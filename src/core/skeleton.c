@@ -181,12 +181,13 @@ static ty_status pass(ty_ctx *ctx, ty_skeleton *k, ty_tensor **grad, ty_tensor *
   }
   for (int i = 0; i < k->nleaf; i++)
     if (ty_needs_grad(k->leaf[i])) leaf[m++] = k->leaf[i];
-  const ty_backward_opts o = {.retain_graph = true, .within = true};
   if (p && s == TY_OK) {                   /* a record takes only the pass's steps */
     if (p->mode == TY_RECORD && !p->refused && !ty_program_event_new(ctx, p, EVENT_BACKWARD, 0)) s = ty_no_memory(ctx, "compile");
     p->backward++;
   }
-  if (s == TY_OK && n && m) s = ty_backward(ctx, root, given, n, leaf, m, found, o);
+  const ty_backward_call b = {.root = root, .grad = given, .nroot = n, .input = leaf, .ninput = m, .result = found,
+    .o = {.retain_graph = true, .within = true}};
+  if (s == TY_OK && n && m) s = ty_backward(ctx, &b);
   else m = 0;
   if (p) p->backward--;
   for (int i = 0, j = 0; i < k->nleaf && s == TY_OK && m; i++)

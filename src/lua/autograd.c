@@ -427,7 +427,9 @@ static int backward(lua_State *L) {
   swap_contexts(L);
   m->pinned++;
   s->L = L;                              /* finalizers may have run since, in other coroutines */
-  ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
+  const ty_backward_call b = {.root = roots, .grad = grads, .nroot = nroot, .input = given ? inputs : NULL, .ninput = ninput,
+    .result = result, .o = o};
+  ty_status st = ty_backward(&m->ctx, &b);
   m->pinned--;
   s->L = L;
   swap_contexts(L);
