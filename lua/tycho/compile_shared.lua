@@ -69,7 +69,7 @@ function shared.run(v, way)
     program.rates(p)
     return program.run(p)
   end
-  if program.moved(p) or not way.graph or way.timed_plans ~= gpu.timed_plans_set() then  -- a checkpoint has loaded other plans
+  if program.stale(p) or not way.graph or way.timed_plans ~= gpu.timed_plans_set() then  -- a checkpoint has loaded other plans
     way.graph, way.timed_plans, way.graph_holds = nil, gpu.timed_plans_set(), {}
     for _, s in pairs(v.static) do way.graph_holds[s] = -program.input_holders(p, s.copy) end
     local home = program.on_gpu(p)

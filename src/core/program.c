@@ -247,7 +247,7 @@ static void bind(ty_recording *r, int value, ty_tensor *t) {
     w->offset += moved;
     r->value[v].like.offset += moved;
   }
-  r->moved = r->moved || r->gpu;           /* a graph keeps addresses */
+  r->stale = r->stale || r->gpu;           /* a graph keeps addresses */
 }
 
 /* Binds v, which was the gradient of grad_of, to that leaf's present gradient, if possible. */

@@ -167,7 +167,7 @@ static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
 static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ty_recording *was = p->r;
   const modes modes = ty_modes_now(ctx);
-  const struct ty_vmap *map = ctx->map;
+  const struct ty_vmap *map = ctx->vmap;
   struct ty_recall *recall = ctx->recall, *outer = p->recall;
   void *stream[TY_MAXGPU];
   memcpy(stream, ctx->stream, sizeof stream);
@@ -175,13 +175,13 @@ static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   rewind_leaves(was, p->at);
   ty_rewind_grads(was);
   if (recall) p->recall = recall;          /* what is redone may differ again: then outer is still the one */
-  ctx->map = NULL;
+  ctx->vmap = NULL;
   ctx->recall = NULL;
   ty_status s = p->refused ? TY_OK : go_on(ctx, p, was);
   for (int i = 0; i < n && s == TY_OK; i = was->event[i].end) s = ty_redo(ctx, p, was, i);
   ty_modes_set(ctx, &modes);
   memcpy(ctx->stream, stream, sizeof stream);
-  ctx->map = map;
+  ctx->vmap = map;
   ctx->recall = recall;
   p->recall = outer;
   if (s != TY_OK) {

@@ -224,7 +224,7 @@ static void take_numbers(const ty_call *c, ty_recording *r, event *e) {
     step *s = &r->step[e->first];
     e->at[slot].f = s->call.at[slot].f = c->at[slot].f;
     if (s->call.settings) s->set_changed = true;
-    else r->moved = r->moved || r->gpu;    /* a graph keeps the old number */
+    else r->stale = r->stale || r->gpu;    /* a graph keeps the old number */
   }
 }
 
@@ -541,7 +541,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   if (t->whole) {
     ty_tensor *whole;
     TY_TRY(ty_program_detach(ctx, t->whole, &whole));
-    const ty_status s = ty_map_in(ctx, t->map, whole, out);
+    const ty_status s = ty_vmap_in(ctx, t->vmap, whole, out);
     ty_release(whole);
     return s;
   }

@@ -258,7 +258,7 @@ ty_status ty_recording_prepare(ty_ctx *ctx, ty_recording *r) {
   TY_TRY(make_values(ctx, r));
   TY_TRY(make_steps(ctx, r));
   ty_fuse_places(r);
-  r->moved = true;
+  r->stale = true;
   find_gradients(r);
   return make_leaves(ctx, r);
 }
@@ -315,7 +315,7 @@ static ty_status move_out(ty_ctx *ctx, ty_recording *r) {
     TY_TRY(block(ctx, st->backend, st->nbytes, &own));
     ty_move_within(st->memory->storage, own);
     ty_release(own);
-    st->moved_out = r->moved = true;
+    st->moved_out = r->stale = true;
   }
   return TY_OK;
 }
@@ -331,7 +331,7 @@ ty_status ty_recording_ready(ty_ctx *ctx, ty_recording *r) {
   if (s == TY_OK) s = move_out(ctx, r);
   if (!more) return s;
   ty_fuse_places(r);
-  r->moved = true;
+  r->stale = true;
   return s;
 }
 
@@ -341,7 +341,7 @@ static bool traded(ty_ctx *ctx, ty_recording *r, const store *st, ty_tensor *fre
   if (!r->captured || s->exposed || s->fixed || s->pending || !s->backend->trade) return false;
   if (!s->backend->trade(ctx, s->backend, s, fresh->storage)) return false;
   for (ty_recording *o = r->program->r; o; o = o->other)
-    if (o != r && ty_map_find(&o->map, s->id, o->store, sizeof(store)) >= 0) o->moved = true;          /* its graph may have the address */
+    if (o != r && ty_map_find(&o->map, s->id, o->store, sizeof(store)) >= 0) o->stale = true;          /* its graph may have the address */
   return true;
 }
 
@@ -367,7 +367,7 @@ ty_status ty_recording_evict(ty_ctx *ctx, ty_recording *r) {
     if (n <= own + leaves) continue;
     ty_tensor *fresh;
     TY_TRY(block(ctx, st->backend, st->nbytes, &fresh));
-    if (!traded(ctx, r, st, fresh)) r->moved = true;
+    if (!traded(ctx, r, st, fresh)) r->stale = true;
     fresh->storage->program = r->program;
     st->memory->storage->program = NULL;
     move_values(r, st, fresh->storage);

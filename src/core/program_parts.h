@@ -134,7 +134,7 @@ struct ty_recording {
   int number;              /* never used again in its program */
   uint64_t last, tried;    /* the latest call that agreed with it (or made it); that was compared with it */
   bool fuses;
-  bool gpu, moved;         /* gpu: some steps are on a GPU; moved: addresses or numbers in its graph have changed */
+  bool gpu, stale;         /* gpu: some steps are on a GPU; stale: addresses or numbers in its graph have changed */
   bool captured;           /* it has such a graph */
   ty_uses writes;          /* while it is planned: the steps that write each store */
   int home;                /* that GPU; steps on the CPU exchange no data with it */

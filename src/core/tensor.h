@@ -140,7 +140,7 @@ struct ty_tensor {
   bool scaled;             /* a leaf's gradient, of a loss that a GradScaler multiplied */
   bool in_block;           /* lies in one piece of memory with a storage (tensor.c) */
   uint64_t detached;       /* the number of the detach() that made it, counted over the process; else 0 */
-  uint32_t map;            /* within vmap: the id of the vmap that whole belongs to */
+  uint32_t vmap;           /* within vmap: the id of the vmap that whole belongs to */
   ty_tensor *whole;        /* within vmap: the tensor of all examples, while this one shows one example's shape; else NULL (vmap.c) */
   ty_storage *storage;
   int64_t offset;

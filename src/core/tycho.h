@@ -57,7 +57,7 @@ struct ty_ctx {
   void *mempool;                       /* of new GPU memory (gpu.h); NULL: the general one */
   ty_tensor *rng;                      /* the CPU's draws come from these two int64, seed and offset (not held); NULL: from the process's */
   ty_program *program;                 /* the program that records or compares this coroutine's calls (program.h); else NULL */
-  const struct ty_vmap *map;            /* the innermost vmap (vmap.h); NULL: none */
+  const struct ty_vmap *vmap;          /* the innermost vmap (vmap.h); NULL: none */
   struct ty_recall *recall;            /* results that a checkpoint keeps, or takes (recall.h); NULL: none */
   const ty_host *host;
   void *host_data;

@@ -12,7 +12,7 @@
 
 /* ---- mapped tensors ---- */
 
-ty_status ty_map_in(ty_ctx *ctx, uint32_t map, ty_tensor *whole, ty_tensor **out) {
+ty_status ty_vmap_in(ty_ctx *ctx, uint32_t map, ty_tensor *whole, ty_tensor **out) {
   ty_tensor *t = ty_alias(whole);
   if (!t) return ty_no_memory(ctx, "vmap");
   t->ndim--;
@@ -20,7 +20,7 @@ ty_status ty_map_in(ty_ctx *ctx, uint32_t map, ty_tensor *whole, ty_tensor **out
   memmove(t->stride, whole->stride + 1, sizeof(int64_t) * t->ndim);
   t->own_layout = t->copied = false;
   t->whole = ty_retain(whole);
-  t->map = map;
+  t->vmap = map;
   *out = t;
   return TY_OK;
 }
@@ -33,8 +33,8 @@ ty_status ty_vmap_repeated(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out
   return ty_call_op2(ctx, TY_OP_expand, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
-ty_status ty_map_out(ty_ctx *ctx, const ty_vmap *map, ty_tensor *t, ty_tensor **out) {
-  if (t->whole && t->map == map->id) { *out = ty_retain(t->whole); return TY_OK; }
+ty_status ty_vmap_out(ty_ctx *ctx, const ty_vmap *map, ty_tensor *t, ty_tensor **out) {
+  if (t->whole && t->vmap == map->id) { *out = ty_retain(t->whole); return TY_OK; }
   return ty_vmap_repeated(ctx, t, map->size, out);
 }
 
@@ -90,7 +90,7 @@ ty_status ty_vmap_merged(ty_vmap_call *m, int i) {
 ty_status ty_vmap_results(ty_vmap_call *m, ty_tensor **all, ty_tensor **out) {
   const int n = m->one.op->nout;
   ty_status s = TY_OK;
-  for (int j = 0; j < n && s == TY_OK; j++) s = ty_map_in(m->one.ctx, m->map->id, all[j], &out[j]);
+  for (int j = 0; j < n && s == TY_OK; j++) s = ty_vmap_in(m->one.ctx, m->map->id, all[j], &out[j]);
   for (int j = 0; j < n; j++) ty_release(all[j]);
   for (int j = 0; j < n && s != TY_OK; j++) { ty_release(out[j]); out[j] = NULL; }
   return s;
@@ -201,7 +201,7 @@ ty_status ty_vmap_each(ty_vmap_call *m, ty_tensor **out) {
 /* ---- what apply asks ---- */
 
 static const ty_vmap *map_of(const ty_ctx *ctx, uint32_t id) {
-  const ty_vmap *map = ctx->map;
+  const ty_vmap *map = ctx->vmap;
   while (map && map->id != id) map = map->outer;
   return map;
 }
@@ -214,7 +214,7 @@ bool ty_draws(const ty_call *c) {
 bool ty_is_mapped(const ty_call *c, const ty_tensor *into) {
   bool mapped = into && into->whole;
   for (int i = 0; i < c->nin; i++) mapped = mapped || (c->in[i].t && c->in[i].t->whole);
-  return mapped || (c->ctx->map && ty_draws(c));
+  return mapped || (c->ctx->vmap && ty_draws(c));
 }
 
 /* Random numbers from no operand: each example has its own. */
@@ -250,7 +250,7 @@ static ty_status become_mapped(ty_vmap_call *m, ty_tensor *t) {
   ty_node_release(t->node);
   t->node = NULL;
   t->whole = whole;
-  t->map = m->map->id;
+  t->vmap = m->map->id;
   return TY_OK;
 }
 
@@ -282,24 +282,24 @@ static ty_status apply_mapped(ty_vmap_call *m, ty_tensor *into, ty_tensor **out)
 /* An op that draws random numbers: it runs outside of this vmap, so that it isn't mapped again. */
 static ty_status draw_outside(ty_vmap_call *m, uint32_t mapped, ty_tensor *into, ty_tensor **out) {
   ty_ctx *ctx = m->one.ctx;
-  const ty_vmap *within = ctx->map;
+  const ty_vmap *within = ctx->vmap;
   if (m->map->draws == TY_VMAP_ERROR)
     return ty_error(ctx, "vmap: %s draws random numbers: choose {randomness = 'different'}, with new ones for each example, or 'same'",
       m->one.op->shown);
   if (mapped && m->map->draws == TY_VMAP_SAME)
     return ty_error(ctx, "vmap: %s: randomness 'same' can't be used for draws that depend on mapped tensors", m->one.op->shown);
-  ctx->map = m->map->outer;
+  ctx->vmap = m->map->outer;
   const ty_status s = !mapped && m->map->draws == TY_VMAP_SAME
     ? ty_apply(ctx, m->one.op, m->one.in, m->one.nin, m->span, m->asked, into, out) : apply_mapped(m, into, out);
-  ctx->map = within;
+  ctx->vmap = within;
   return s;
 }
 
 ty_status ty_apply_mapped(ty_call *c, ty_tensor *into, ty_tensor **out) {
-  uint32_t id = into && into->whole ? into->map : 0;
+  uint32_t id = into && into->whole ? into->vmap : 0;
   for (int i = 0; i < c->nin; i++)
-    if (c->in[i].t && c->in[i].t->whole) id = TY_MAX(id, c->in[i].t->map);
-  ty_vmap_call m = {.one = *c, .map = id ? map_of(c->ctx, id) : c->ctx->map, .span = c->op->has_list ? c->span : NULL, .asked = c->at};
+    if (c->in[i].t && c->in[i].t->whole) id = TY_MAX(id, c->in[i].t->vmap);
+  ty_vmap_call m = {.one = *c, .map = id ? map_of(c->ctx, id) : c->ctx->vmap, .span = c->op->has_list ? c->span : NULL, .asked = c->at};
   if (!m.map) return ty_fail(c, "a tensor of one vmap is used outside of it, or in another coroutine");
   memcpy(m.at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
   memcpy(m.plain, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);

@@ -9,10 +9,10 @@ typedef enum { TY_VMAP_ERROR, TY_VMAP_DIFFERENT, TY_VMAP_SAME } ty_vmap_draws;
 /* A vmap that is running, of size examples. An inner one has a larger id. begun: the id of the first storage made within it. */
 typedef struct ty_vmap { uint32_t id; ty_vmap_draws draws; int64_t size; uint64_t begun; const struct ty_vmap *outer; } ty_vmap;
 
-/* ty_map_in: a tensor that stands for one example of whole, whose first dim is the examples of the vmap with id map. ty_map_out: a new
+/* ty_vmap_in: a tensor that stands for one example of whole, whose first dim is the examples of the vmap with id map. ty_vmap_out: a new
  * reference to t's whole; where map hasn't mapped t, t repeated for each example. */
-ty_status ty_map_in(ty_ctx *ctx, uint32_t map, ty_tensor *whole, ty_tensor **out);
-ty_status ty_map_out(ty_ctx *ctx, const ty_vmap *map, ty_tensor *t, ty_tensor **out);
+ty_status ty_vmap_in(ty_ctx *ctx, uint32_t map, ty_tensor *whole, ty_tensor **out);
+ty_status ty_vmap_out(ty_ctx *ctx, const ty_vmap *map, ty_tensor *t, ty_tensor **out);
 bool ty_draws(const ty_call *c);       /* whether the op draws random numbers */
 bool ty_is_mapped(const ty_call *c, const ty_tensor *into);      /* an operand or into is, or the op draws within a vmap */
 ty_status ty_apply_mapped(ty_call *c, ty_tensor *into, ty_tensor **out);
@@ -29,7 +29,7 @@ typedef struct {
   ty_operand *w;           /* operands for the op of all, each tensor a reference */
 } ty_vmap_call;
 
-static inline bool ty_vmap_maps(const ty_vmap_call *m, const ty_tensor *t) { return t && t->whole && t->map == m->map->id; }
+static inline bool ty_vmap_maps(const ty_vmap_call *m, const ty_tensor *t) { return t && t->whole && t->vmap == m->map->id; }
 static inline ty_tensor *ty_vmap_example(const ty_vmap_call *m, int i) { return m->one.in[i].t; }        /* one example's operand i */
 
 ty_status ty_vmap_repeated(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out);       /* t for each of n examples, expanded */

@@ -13,7 +13,7 @@ static bool is_default(const ty_modes *m, const ty_state *s) {
     if (m->ctx.stream[i]) return false;
   return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == s->modes.ctx.gpu &&
     m->ctx.device == s->modes.ctx.device && !m->ctx.packs &&
-    !m->pinned && !m->ctx.mempool && !m->ctx.program && !m->ctx.map && !m->ctx.recall &&
+    !m->pinned && !m->ctx.mempool && !m->ctx.program && !m->ctx.vmap && !m->ctx.recall &&
     (!m->scope || m->scope == s->modes.scope);
 }
 
@@ -79,8 +79,8 @@ ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
 }
 
 static void map_leave(ty_ctx *ctx) {
-  const ty_vmap *map = ctx->map;
-  ctx->map = map->outer;
+  const ty_vmap *map = ctx->vmap;
+  ctx->vmap = map->outer;
   ty_free((void *)map);
 }
 
@@ -88,7 +88,7 @@ static void modes_end(ty_modes *m) {
   ty_state *s = m->owner;
   if (!s) return;
   if (m->ctx.program) ty_program_abandon(m->ctx.program);
-  while (m->ctx.map) map_leave(&m->ctx);
+  while (m->ctx.vmap) map_leave(&m->ctx);
   while (m->ctx.recall) ty_recall_end(&m->ctx, m->ctx.recall, true);
   m->owner = NULL;
   if (m == s->main_modes) s->main_modes = NULL;
@@ -199,22 +199,22 @@ static int map_begin(lua_State *L) {
   ty_vmap *map = ty_malloc(sizeof *map);
   if (!map) return ty_throw(L, "vmap: out of memory");
   *map = (ty_vmap){.id = atomic_fetch_add(&last, 1) + 1, .draws = (ty_vmap_draws)d, .size = size, .begun = ty_next_storage(),
-    .outer = ctx->map};
-  ctx->map = map;
+    .outer = ctx->vmap};
+  ctx->vmap = map;
   return 0;
 }
 
 static int map_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  if (ctx->map) map_leave(ctx);
+  if (ctx->vmap) map_leave(ctx);
   ty_modes_share_again(L, s);
   return 0;
 }
 
 static ty_ctx *mapping(lua_State *L, ty_state *s) {
   ty_ctx *ctx = ty_ctx_of(L, s);
-  if (!ctx->map) ty_throw(L, "vmap: none is running");
+  if (!ctx->vmap) ty_throw(L, "vmap: none is running");
   return ctx;
 }
 
@@ -237,13 +237,13 @@ static int map_in(lua_State *L) {
   ty_handle *h = handle_like(L, s);
   ty_tensor *t = ty_check_any(L, 1, "vmap", "an argument");
   if (t->ndim == 0) return ty_throw(L, "vmap: a tensor without dims can't be mapped");
-  return ty_map_in(ctx, ctx->map->id, t, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+  return ty_vmap_in(ctx, ctx->vmap->id, t, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 static int map_out(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
   ty_handle *h = handle_like(L, s);
-  return ty_map_out(ctx, ctx->map, ty_check_any(L, 1, "vmap", "a result"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+  return ty_vmap_out(ctx, ctx->vmap, ty_check_any(L, 1, "vmap", "a result"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 /* How many vmaps run, m the innermost. */
@@ -256,15 +256,15 @@ static int level_of(const ty_vmap *m) {
 /* map_level(x) -> the level of the innermost vmap that maps x, the outermost has 1; 0: none does. map_level(): of the innermost running */
 static int map_level(lua_State *L) {
   const ty_tensor *t = lua_isnone(L, 1) ? NULL : ty_check_any(L, 1, "vmap", "a tensor");
-  const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->map;
-  while (t && m && (!t->whole || m->id != t->map)) m = m->outer;
+  const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->vmap;
+  while (t && m && (!t->whole || m->id != t->vmap)) m = m->outer;
   lua_pushinteger(L, level_of(m));
   return 1;
 }
 
 /* maps() -> size and draws of each vmap that runs, of the outermost first: what map_begin takes */
 static int maps(lua_State *L) {
-  const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->map;
+  const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->vmap;
   const int n = level_of(m);
   luaL_checkstack(L, 2 * n, "vmap");
   lua_settop(L, 2 * n);
@@ -286,13 +286,13 @@ static void vmaps_end(void *p) {
 static int map_to(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
-  int n = level_of(ctx->map) - (int)luaL_checkinteger(L, 1);
+  int n = level_of(ctx->vmap) - (int)luaL_checkinteger(L, 1);
   if (n <= 0) return 0;
   void **held = ty_new_box(L, vmaps_end);
   ctx = &ty_own_modes(L, s)->ctx;
-  ty_vmap *last = *held = (void *)ctx->map;
+  ty_vmap *last = *held = (void *)ctx->vmap;
   while (--n) last = (ty_vmap *)last->outer;
-  ctx->map = last->outer;
+  ctx->vmap = last->outer;
   last->outer = NULL;
   return 1;
 }
@@ -302,8 +302,8 @@ static int map_back(lua_State *L) {
   ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
   ty_vmap *held = ty_box_take(L, 1, vmaps_end, "what map_to gave"), *last = held;
   while (last->outer) last = (ty_vmap *)last->outer;
-  last->outer = ctx->map;
-  ctx->map = held;
+  last->outer = ctx->vmap;
+  ctx->vmap = held;
   return 0;
 }
 
@@ -312,13 +312,13 @@ static int map_back(lua_State *L) {
 static int map_out_all(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
-  int n = level_of(ctx->map) - (int)luaL_optinteger(L, 2, 0);
+  int n = level_of(ctx->vmap) - (int)luaL_optinteger(L, 2, 0);
   ty_handle *h = handle_like(L, s);
   h->t = ty_retain(ty_check_any(L, 1, "vmap", "a tensor"));
-  for (const ty_vmap *m = ctx->map; n > 0; m = m->outer, n--) {
+  for (const ty_vmap *m = ctx->vmap; n > 0; m = m->outer, n--) {
     ty_tensor *t = h->t;
     h->t = NULL;
-    const ty_status st = ty_map_out(ctx, m, t, &h->t);
+    const ty_status st = ty_vmap_out(ctx, m, t, &h->t);
     ty_release(t);
     if (st != TY_OK) return ty_raise(L, ctx);
   }
@@ -329,25 +329,25 @@ static ty_status in_all(ty_ctx *ctx, const ty_vmap *m, int n, ty_tensor *t, ty_t
   ty_tensor *outer;
   if (n <= 0) { *out = ty_retain(t); return TY_OK; }
   TY_TRY(in_all(ctx, m->outer, n - 1, t, &outer));
-  const ty_status st = ty_map_in(ctx, m->id, outer, out);
+  const ty_status st = ty_vmap_in(ctx, m->id, outer, out);
   ty_release(outer);
   return st;
 }
 static int map_in_all(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
-  const int n = level_of(ctx->map) - (int)luaL_optinteger(L, 2, 0);
+  const int n = level_of(ctx->vmap) - (int)luaL_optinteger(L, 2, 0);
   ty_handle *h = handle_like(L, s);
-  return in_all(ctx, ctx->map, n, ty_check_any(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+  return in_all(ctx, ctx->vmap, n, ty_check_any(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 static int is_mapped(lua_State *L) {     /* x, innermost -> whether x is one of vmap's examples; innermost: of the innermost vmap's */
   const ty_tensor *t = ty_test(L, 1);
-  lua_pushboolean(L, t && t->whole && (!lua_toboolean(L, 2) || t->map == mapping(L, ty_state_of(L))->map->id));
+  lua_pushboolean(L, t && t->whole && (!lua_toboolean(L, 2) || t->vmap == mapping(L, ty_state_of(L))->vmap->id));
   return 1;
 }
 static int is_mapping(lua_State *L) {    /* -> whether the coroutine is within a vmap */
-  lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->map != NULL);
+  lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->vmap != NULL);
   return 1;
 }
 

@@ -170,10 +170,10 @@ static int program_owns(lua_State *L) {
   return 1;
 }
 /* Whether, since this was last asked, its memory has moved or a number of a step has changed. */
-static int program_moved(lua_State *L) {
+static int program_stale(lua_State *L) {
   ty_recording *r = recorded_at(L, 1)->r;
-  lua_pushboolean(L, r->moved);
-  r->moved = false;
+  lua_pushboolean(L, r->stale);
+  r->stale = false;
   return 1;
 }
 /* -> whether a program is recorded or compared; whether its function won't be asked again (guard = "inputs") */
@@ -478,7 +478,7 @@ void ty_open_program(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin},
     {"aliased", program_aliased}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
     {"rates", program_rates}, {"why", program_why}, {"refused", program_refused}, {"recorded", program_recorded},
-    {"moved", program_moved}, {"on_gpu", program_on_gpu}, {"owns", program_owns}, {"active", program_active},
+    {"stale", program_stale}, {"on_gpu", program_on_gpu}, {"owns", program_owns}, {"active", program_active},
     {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value},
     {"result_kind", program_result_kind}, {"constant", program_constant}, {"exposed", program_exposed},
     {"signature", program_signature}, {"overlap", program_overlap},
