@@ -5152,6 +5152,19 @@ function tycho.nonzero(x, options) end
 ---@return tycho.Tensor
 function Tensor:nonzero(options) end
 
+--- `(x, size:int, fill_value:int=0)` indices of the first elements that are not 0, in exactly `size` rows; rows that are left have fill_value. Doesn't wait for a GPU
+---@param x tycho.Tensor
+---@param size integer
+---@param fill_value? integer|table
+---@return tycho.Tensor
+function tycho.nonzero_static(x, size, fill_value) end
+
+--- `(size:int, fill_value:int=0)` indices of the first elements that are not 0, in exactly `size` rows; rows that are left have fill_value. Doesn't wait for a GPU
+---@param size integer
+---@param fill_value? integer|table
+---@return tycho.Tensor
+function Tensor:nonzero_static(size, fill_value) end
+
 --- `(x)` indices of the elements that are not 0, one row each
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -6365,6 +6378,38 @@ function tycho.fft.irfft2(x, s, dim, norm) end
 ---@return tycho.Tensor
 function tycho.fft.irfftn(x, s, dim, norm) end
 
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.hfft over the last of the last two dims, or those named, after fft.fft over the others; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
+---@return tycho.Tensor
+function tycho.fft.hfft2(x, s, dim, norm) end
+
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` the inverse of fft.hfft2
+---@param x tycho.Tensor
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
+---@return tycho.Tensor
+function tycho.fft.ihfft2(x, s, dim, norm) end
+
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.hfft over the last of all dims, or those named, after fft.fft over the others; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
+---@return tycho.Tensor
+function tycho.fft.hfftn(x, s, dim, norm) end
+
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` the inverse of fft.hfftn
+---@param x tycho.Tensor
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
+---@return tycho.Tensor
+function tycho.fft.ihfftn(x, s, dim, norm) end
+
 --- `(n:int, d:number=1, *, dtype:dtype?, device:device?)` the frequencies of fft.fft's n results, with d between samples
 ---@param n integer
 ---@param d? number|table
@@ -7018,6 +7063,23 @@ function tycho.diagonal_scatter(x, src, offset, dim1, dim2) end
 ---@return tycho.Tensor
 function Tensor:diagonal_scatter(src, offset, dim1, dim2) end
 
+--- `(x, src, size:ints, stride:ints, storage_offset:int=0)` x, contiguous, with src written over its elements at as_strided's places
+---@param x tycho.Tensor
+---@param src tycho.Tensor
+---@param size integer[]
+---@param stride integer[]
+---@param storage_offset? integer|table
+---@return tycho.Tensor
+function tycho.as_strided_scatter(x, src, size, stride, storage_offset) end
+
+--- `(src, size:ints, stride:ints, storage_offset:int=0)` x, contiguous, with src written over its elements at as_strided's places
+---@param src tycho.Tensor
+---@param size integer[]
+---@param stride integer[]
+---@param storage_offset? integer|table
+---@return tycho.Tensor
+function Tensor:as_strided_scatter(src, size, stride, storage_offset) end
+
 --- `(index, size:sizes)` positions in row-major order as indices into a tensor of that size, a tensor for each dim
 ---@param index tycho.Tensor
 ---@param size integer|integer[]
@@ -7468,6 +7530,19 @@ function tycho.alpha_dropout(x, p, training) end
 ---@param training? boolean|table
 ---@return tycho.Tensor
 function Tensor:alpha_dropout(p, training) end
+
+--- `(x, p:number=0.5, training:bool=false)` alpha_dropout of whole channels
+---@param x tycho.Tensor
+---@param p? number|table
+---@param training? boolean|table
+---@return tycho.Tensor
+function tycho.feature_alpha_dropout(x, p, training) end
+
+--- `(p:number=0.5, training:bool=false)` alpha_dropout of whole channels
+---@param p? number|table
+---@param training? boolean|table
+---@return tycho.Tensor
+function Tensor:feature_alpha_dropout(p, training) end
 
 --- `(x, approximate:enum(none,tanh)=none)` Gaussian error linear unit: x times the normal distribution's value at x
 ---@param x tycho.Tensor
@@ -8299,6 +8374,7 @@ tycho.nn.functional.elu = tycho.elu
 tycho.nn.functional.elu_ = tycho.elu_
 tycho.nn.functional.embedding = tycho.embedding
 tycho.nn.functional.embedding_bag = tycho.embedding_bag
+tycho.nn.functional.feature_alpha_dropout = tycho.feature_alpha_dropout
 tycho.nn.functional.fold = tycho.fold
 tycho.nn.functional.gaussian_nll_loss = tycho.gaussian_nll_loss
 tycho.nn.functional.gelu = tycho.gelu
@@ -8672,6 +8748,11 @@ tycho.nn.Embedding = {}
 ---@class tycho.nn.EmbeddingBag: tycho.nn.Module
 ---@overload fun(num_embeddings?: any, embedding_dim?: any, max_norm?: any, norm_type?: any, options?: any): tycho.nn.EmbeddingBag
 tycho.nn.EmbeddingBag = {}
+
+--- `(p=0.5, inplace=false)` 
+---@class tycho.nn.FeatureAlphaDropout: tycho.nn.Module
+---@overload fun(p?: any, inplace?: any): tycho.nn.FeatureAlphaDropout
+tycho.nn.FeatureAlphaDropout = {}
 
 --- `(start_dim=2, end_dim=-1)` `tycho.flatten`
 ---@class tycho.nn.Flatten: tycho.nn.Module

@@ -24,6 +24,11 @@ for norm in ("backward", "ortho", "forward"):
     add("fft.hfft", out(lambda h: fft.hfft(whole(h), 9, 0, norm)), [R(5, 3, 2)], args=["$1", 9, 1, norm])
     add("fft.ihfft", out(lambda x: fft.ihfft(x, norm=norm).resolve_conj()), [R(3, 8)], opts={"norm": norm})
 add("fft.hfft", out(lambda h: fft.hfft(whole(h))), [R(3, 5, 2)])
+for norm in ("backward", "ortho", "forward"):
+    o = {"norm": norm}
+    add("fft.hfftn", out(lambda h: fft.hfftn(whole(h), norm=norm)), [R(3, 4, 2)], opts=o); add("fft.hfftn", out(lambda h: fft.hfftn(whole(h), (2, 7), (2, 0), norm)), [R(4, 2, 3, 2)], args=["$1", [2, 7], [3, 1], norm])
+    add("fft.hfft2", out(lambda h: fft.hfft2(whole(h), norm=norm)), [R(2, 3, 4, 2)], opts=o); add("fft.ihfft2", out(lambda x: fft.ihfft2(x, norm=norm).resolve_conj()), [R(2, 3, 6)], opts=o)
+    add("fft.ihfftn", out(lambda x: fft.ihfftn(x, norm=norm).resolve_conj()), [R(3, 6)], opts=o); add("fft.ihfftn", out(lambda x: fft.ihfftn(x, (2, 5), (2, 0), norm).resolve_conj()), [R(4, 2, 3)], args=["$1", [2, 5], [3, 1], norm])
 for n in (3, 9):                                            # cut, filled up; along another dim
     add("fft.fft", out(lambda z: fft.fft(whole(z), n, 0)), [R(5, 4, 2)], args=["$1", n, 1])
     add("fft.ifft", out(lambda z: fft.ifft(whole(z), n, -2)), [R(5, 4, 2)], args=["$1", n, -2])

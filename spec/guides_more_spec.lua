@@ -522,3 +522,40 @@ it("the log of a generalized Pareto distribution's share of draws is that share'
     close(d:log_cdf(x), d:cdf(x):log(), c)
   end
 end)
+
+it("nonzero_static gives as many rows as asked for, the first of nonzero's", function()
+  local x = tycho.rand(3, 4, 2, {device = device}):gt(0.6)
+  local rows = x:nonzero()
+  for _, n in ipairs {0, 3, rows.shape[1], rows.shape[1] + 2} do
+    local got = x:nonzero_static(n, {fill_value = -7})
+    local k = math.min(n, rows.shape[1])
+    assert.same({n, 3}, {got.shape[1], got.shape[2]})
+    assert.is_true(got[{{1, k}}]:equal(rows[{{1, k}}]))
+    assert.is_true(n == k or got[{{k + 1, n}}]:eq(-7):all():item())
+  end
+  assert.same({{0}, {0}}, tycho.zeros(0, {device = device}):nonzero_static(2):totable())
+  fails("nonzero_static: size must be at least 0", x.nonzero_static, x, -1)
+end)
+
+it("FeatureAlphaDropout drops whole channels and keeps mean and variance", function()
+  tycho.manual_seed(2)
+  local x = tycho.randn(200, 50, 8, {device = device})
+  local drop = nn.FeatureAlphaDropout(0.3)
+  local y = drop(x)
+  assert.is_true(math.abs(y:mean():item()) < 0.05 and math.abs(y:var():item() - 1) < 0.05)
+  local flat = (y - y:mean(3, true)):abs():amax(3):lt(1e-6):float():mean():item()           -- the share of channels of one value
+  assert.is_true(math.abs(flat - 0.3) < 0.03, flat)
+  assert.is_true(drop:eval()(x):equal(x))
+  fails("feature_alpha_dropout: argument 1 must have dims (N, C", drop:train(), x[1][1])
+end)
+
+-- not beside PyTorch 2.15's, which gives x the gradient of exactly those elements that are written over
+it("as_strided_scatter writes where as_strided reads, and passes on the gradient of what stays", function()
+  local o = {dtype = "float64", device = device}
+  local x, src = tycho.randn(2, 4, o), tycho.randn(2, 2, o)
+  local y = x:as_strided_scatter(src, {2, 2}, {3, 2}, 1)
+  assert.is_true(y:as_strided({2, 2}, {3, 2}, 1):equal(src))
+  assert.same({true, false, true, false, false, true, false, true}, y:eq(x):flatten():totable())
+  assert.is_true(tycho.autograd.gradcheck(function(a, b) return a:as_strided_scatter(b, {2, 2}, {3, 2}, 1) end,
+    {x:clone():requires_grad_(), src:clone():requires_grad_()}))
+end)

@@ -19,7 +19,7 @@ local families = require("tycho.later").files {
   family("values", [[
     allclose aminmax argmax argmin argsort argwhere bitwise_not clamp clamp_max clamp_min clip count_nonzero deg2rad dist div divide
     equal float_power heaviside isclose isin isneginf isposinf kthvalue logaddexp2 logsumexp max min msort nan_to_num nanmean nonzero
-    norm positive rad2deg round rsub sinc std std_mean true_divide var var_mean]]),
+    nonzero_static norm positive rad2deg round rsub sinc std std_mean true_divide var var_mean]]),
   family("slopes", "cumulative_trapezoid diff gradient trapezoid trapz"),
   family("statistics", [[
     bucketize corrcoef cov histc histogram median mode nanmedian nanquantile quantile searchsorted unique unique_consecutive]]),
@@ -34,8 +34,9 @@ local families = require("tycho.later").files {
     linalg.svdvals linalg.tensorinv linalg.tensorsolve linalg.vander linalg.vecdot linalg.vector_norm logdet lu_unpack matrix_exp
     pca_lowrank pinverse slogdet svd svd_lowrank vander]]),
   family("spectral", [[
-    fft.abs fft.angle fft.complex fft.conj fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn
-    fft.ifftshift fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.mul fft.polar fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn istft stft]]),
+    fft.abs fft.angle fft.complex fft.conj fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn fft.ifft
+    fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft fft.irfft2 fft.irfftn fft.mul fft.polar fft.rfft
+    fft.rfft2 fft.rfftfreq fft.rfftn istft stft]]),
   family("windows", [[
     bartlett_window blackman_window hamming_window hann_window kaiser_window signal.windows.bartlett signal.windows.blackman
     signal.windows.cosine signal.windows.exponential signal.windows.gaussian signal.windows.general_cosine
@@ -46,13 +47,13 @@ local families = require("tycho.later").files {
     special.log1p special.log_ndtr special.log_softmax special.logit special.logsumexp special.multigammaln special.ndtr special.ndtri
     special.polygamma special.psi special.round special.sinc special.softmax special.xlog1py special.xlogy special.zeta]]),
   family("places", [[
-    diagonal_scatter fill_diagonal_ index_add index_copy index_fill index_put index_reduce index_select masked_scatter masked_select
-    put scatter scatter_reduce select_scatter slice_scatter take take_along_dim unravel_index]]),
+    as_strided_scatter diagonal_scatter fill_diagonal_ index_add index_copy index_fill index_put index_reduce index_select
+    masked_scatter masked_select put scatter scatter_reduce select_scatter slice_scatter take take_along_dim unravel_index]]),
   family("layers", [[
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d alpha_dropout avg_pool1d batch_norm conv1d conv2d
-    conv_transpose1d conv_transpose2d dropout dropout1d dropout2d dropout3d gelu glu group_norm gumbel_softmax instance_norm layer_norm
-    local_response_norm lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d normalize prelu relu6 rms_norm rrelu
-    scaled_dot_product_attention softmin tanhshrink]]),
+    conv_transpose1d conv_transpose2d dropout dropout1d dropout2d dropout3d feature_alpha_dropout gelu glu group_norm gumbel_softmax
+    instance_norm layer_norm local_response_norm lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d normalize prelu relu6 rms_norm
+    rrelu scaled_dot_product_attention softmin tanhshrink]]),
   family("spatial", "fold im2col interpolate pad upsample"),
   family("volumes", "adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv3d conv_transpose3d max_pool3d"),
   family("sampling", "affine_grid grid_sample max_unpool1d max_unpool2d max_unpool3d"),

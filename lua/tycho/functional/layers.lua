@@ -286,15 +286,21 @@ end
 channels("dropout1d", 1)
 channels("dropout2d", 2)
 channels("dropout3d", 3)
-def("alpha_dropout", "x, p:number=0.5, training:bool=false", "dropout that keeps mean and variance under selu", function(x, p, training)
-  if not (p >= 0 and p <= 1) then fail("alpha_dropout", "p must be in 0..1, got %g", p) end
-  if not training or p == 0 then return x end
-  if p == 1 then return x * 0 end
-  local alpha = -1.7580993408473766
-  local a = (((1 - p) * (1 + p * alpha * alpha)) ^ -0.5)
-  local keep = ops.gt(ops.rand(x.shape, {device = x.device}), p)
-  return ops.where(keep, x, alpha) * a - a * alpha * p
-end, NN)
+local function keeping_moments(name, doc, of_channels)
+  def(name, "x, p:number=0.5, training:bool=false", doc, function(x, p, training)
+    if not (p >= 0 and p <= 1) then fail(name, "p must be in 0..1, got %g", p) end
+    if of_channels and M.dim(x) < 2 then fail(name, "argument 1 must have dims (N, C, ...), got shape %s", tostring(x.shape)) end
+    if not training or p == 0 then return x end
+    if p == 1 then return x * 0 end
+    local alpha, shape = -1.7580993408473766, x.shape
+    local a = (((1 - p) * (1 + p * alpha * alpha)) ^ -0.5)
+    for d = 3, of_channels and #shape or 0 do shape[d] = 1 end
+    local keep = ops.gt(ops.rand(shape, {device = x.device}), p)
+    return ops.where(keep, x, alpha) * a - a * alpha * p
+  end, NN)
+end
+keeping_moments("alpha_dropout", "dropout that keeps mean and variance under selu")
+keeping_moments("feature_alpha_dropout", "alpha_dropout of whole channels", true)
 
 ---- activations made of others ----
 def("gelu",

@@ -214,6 +214,12 @@ def("diagonal_scatter",
   function(x, src, offset, dim1, dim2)
     return written(x, function(y) return ops.diagonal(y, offset, dim1, dim2) end, src)
   end)
+def("as_strided_scatter",
+  "x, src, size:ints, stride:ints, storage_offset:int=0",
+  "x, contiguous, with src written over its elements at as_strided's places",
+  function(x, src, size, stride, offset)
+    return written(x, function(y) return ops.as_strided(y, size, stride, offset) end, src)
+  end)
 -- fill_diagonal_(value, wrap=false): in place. For more than 2 dims, of equal size: the elements whose indices are all equal. wrap: in a
 -- matrix with more rows than columns the diagonal restarts after one further row.
 function M.fill_diagonal_(x, value, again)

@@ -211,6 +211,25 @@ for _, which in ipairs {"fft", "ifft", "rfft", "irfft"} do
   several("n", nil, "all dims")
 end
 
+for _, suffix in ipairs {"2", "n"} do
+  local default, doc = suffix == "2" and {-2, -1} or nil, suffix == "2" and "the last two dims" or "all dims"
+  local signature = "x, s:ints?, dim:ints?, " .. NORM
+  def("fft.hfft" .. suffix, signature,
+    ("fft.hfft over the last of %s, or those named, after fft.fft over the others; s: their sizes"):format(doc),
+    function(x, s, dim, norm)
+      local name = "fft.hfft" .. suffix
+      need_pairs(name, 1, x)
+      return floating(x, function(v)
+        return over(name, "irfft", F["fft.conj"](v), s, dim or default and {unpack(default)}, OTHER[norm])
+      end)
+    end, SPECTRAL)
+  def("fft.ihfft" .. suffix, signature, ("the inverse of fft.hfft%s"):format(suffix), function(x, s, dim, norm)
+    return floating(x, function(v)
+      return F["fft.conj"](over("fft.ihfft" .. suffix, "rfft", v, s, dim or default and {unpack(default)}, OTHER[norm]))
+    end)
+  end, SPECTRAL)
+end
+
 ---- frequencies ----
 local MAKES = "n:int, d:number=1, *, dtype:dtype?, device:device?"
 local function frequencies(name, n, d, half, dtype, device)

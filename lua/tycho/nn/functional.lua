@@ -5,7 +5,8 @@ local functional = require "tycho.functional"
 
 -- Those that PyTorch can do in place take {inplace = true}, or true as the argument of that number.
 local INPLACE = {relu = 2, relu6 = 2, selu = 2, silu = 2, mish = 2, hardswish = 2, hardsigmoid = 2, leaky_relu = 3, elu = 3, celu = 3,
-  hardtanh = 4, threshold = 4, rrelu = 5, dropout = 4, dropout1d = 4, dropout2d = 4, dropout3d = 4, alpha_dropout = 4}
+  hardtanh = 4, threshold = 4, rrelu = 5, dropout = 4, dropout1d = 4, dropout2d = 4, dropout3d = 4, alpha_dropout = 4,
+  feature_alpha_dropout = 4}
 local function maybe_in_place(name, f)
   local at = INPLACE[name] - 1
   return function(x, ...)

@@ -526,7 +526,7 @@ local function dropout(name, fn)
   function Drop:extra_repr() return ("p=%g"):format(self.p) end
 end
 for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d",
-    AlphaDropout = "alpha_dropout"} do
+    AlphaDropout = "alpha_dropout", FeatureAlphaDropout = "feature_alpha_dropout"} do
   lib.declare(name, dropout, fn)
 end
 
