@@ -20,7 +20,7 @@ ty_status ty_program_broken(ty_ctx *ctx) {
   return ty_error(ctx, "compile: %s: the call can't go on", ctx->program->why);
 }
 
-static ty_status die_of(ty_call *c, const char *why) {
+static ty_status refuse_of(ty_call *c, const char *why) {
   char text[160];
   snprintf(text, sizeof text, "%s: %s", c->op->shown[0] ? c->op->shown : c->op->name, why);
   return ty_program_refuse(c->ctx->program, text);
@@ -109,10 +109,10 @@ static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_st
     if (c->out[i] && (k->vout[i] = ty_value_of(p, c->out[i], TY_MADE)) < 0) st = ty_program_no_memory(c->ctx);
   for (int i = 0; i < c->nin; i++) {
     if (!c->in[i].t) continue;
-    if (ty_device_of(c->in[i].t) != b) die_of(c, "a tensor comes from another device");
+    if (ty_device_of(c->in[i].t) != b) refuse_of(c, "a tensor comes from another device");
     if ((k->vin[i] = ty_value_of(p, c->in[i].t, TY_SEEN)) < 0) st = ty_program_no_memory(c->ctx);
   }
-  if (c->op->cls == TY_C_MOVE) die_of(c, "a tensor comes from another device");
+  if (c->op->cls == TY_C_MOVE) refuse_of(c, "a tensor comes from another device");
   if (b->gpu >= 0) {
     if (r->gpu && r->home != b->gpu) ty_program_refuse(p, "the function works on several GPUs");
     r->gpu = true;
@@ -133,7 +133,7 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
   p->within--;
   if (s != TY_OK) ty_program_refuse(p, "an op failed on its data");       /* with other data it may succeed */
   if (s != TY_OK) return s;
-  if (c->late) return die_of(c, "the size of a result depends on data");
+  if (c->late) return refuse_of(c, "the size of a result depends on data");
   if (c->op->cls == TY_C_MOVE && (s = moved_constant(c, b, &constant)) != TY_OK) return s;
   return constant ? TY_OK : note_step(p, c, b, run);
 }

@@ -242,7 +242,6 @@ function samplers.batches_of(s, n)
     function own.size() return #ends - 1 end
     return own
   end
-
   function own:order(seed, epoch) return seeded(mixed(seed, epoch), function() return joined(s:iter(seed, epoch)) end) end
   function own:size(seed, epoch) return type(s.size) == "function" and s:size() or #select(2, self:order(seed, epoch)) - 1 end
   return own
