@@ -132,7 +132,8 @@ end
 -- Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
 function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
-  local early = self.last_epoch == 0 and not self.optimizer.stepped and not self.optimizer:has_own_step()
+  local opt = self.optimizer               -- perhaps not one of the library's
+  local early = self.last_epoch == 0 and opt.has_own_step and not opt.stepped and not opt:has_own_step()
   if early then options.warn("scheduler:step()", "called before the first optimizer:step(): the first rate is never used") end
   advance(self, self.last_epoch + 1, self.set)             -- set computes all rates before it sets any
 end
