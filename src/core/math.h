@@ -144,23 +144,26 @@ TY_INLINE int64_t highest_i64(void) { return INT64_MAX; }
 TY_INLINE int isinf_i64(int64_t x) { (void)x; return 0; }
 TY_INLINE int isfinite_i64(int64_t x) { (void)x; return 1; }
 /* Division by zero gives 0: the C operation would end the process. INT64_MIN / -1 wraps. Numbers below 2^32 are divided as such, which is
- * several times quicker. */
-TY_INLINE uint64_t magnitude_i64(int64_t x) { return x < 0 ? 0 - (uint64_t)x : (uint64_t)x; }
+ * several times quicker; signs are applied without branches, as they may come in any order. */
+TY_INLINE uint64_t sign_mask_i64(int64_t x) { return (uint64_t)(x >> 63); }              /* all ones where x is negative */
+TY_INLINE uint64_t negated_u64(uint64_t x, uint64_t mask) { return (x ^ mask) - mask; }
+TY_INLINE uint64_t magnitude_i64(int64_t x) { return negated_u64((uint64_t)x, sign_mask_i64(x)); }
 TY_INLINE uint64_t quotient_u64(uint64_t a, uint64_t b) { return (a | b) >> 32 ? a / b : (uint32_t)a / (uint32_t)b; }
 TY_INLINE int64_t floor_divide_i64(int64_t a, int64_t b) {
   if (b == 0) return 0;
-  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b), q = quotient_u64(x, y);
-  return (int64_t)((a < 0) == (b < 0) ? q : 0 - (q + (q * y != x)));
+  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b), q = quotient_u64(x, y), differ = sign_mask_i64(a ^ b);
+  return (int64_t)negated_u64(q + (differ & (q * y != x)), differ);
 }
 TY_INLINE int64_t remainder_i64(int64_t a, int64_t b) {
   if (b == 0) return 0;
-  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b), r = x - quotient_u64(x, y) * y, m = r && (a < 0) != (b < 0) ? y - r : r;
-  return (int64_t)(b < 0 ? 0 - m : m);
+  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b), r = x - quotient_u64(x, y) * y, differ = sign_mask_i64(a ^ b);
+  const uint64_t other = differ & (0 - (uint64_t)(r != 0));                            /* y - r, of the other sign */
+  return (int64_t)negated_u64(negated_u64(r, other) + (other & y), sign_mask_i64(b));
 }
 TY_INLINE int64_t fmod_i64(int64_t a, int64_t b) {
   if (b == 0) return 0;
-  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b), r = x - quotient_u64(x, y) * y;
-  return (int64_t)(a < 0 ? 0 - r : r);
+  const uint64_t x = magnitude_i64(a), y = magnitude_i64(b);
+  return (int64_t)negated_u64(x - quotient_u64(x, y) * y, sign_mask_i64(a));
 }
 TY_INLINE int signbit_i64(int64_t x) { return x < 0; }
 TY_INLINE int64_t pow_i64(int64_t a, int64_t b) {
