@@ -121,6 +121,7 @@ typedef struct { int64_t ignore_index; double label_smoothing; } ty_loss_options
 static inline ty_loss_options ty_loss_options_of(const ty_call *c) {
   return (ty_loss_options){c->at[TY_AT_cross_entropy_rows_ignore_index].i, c->at[TY_AT_cross_entropy_rows_label_smoothing].f};
 }
+#define TY_BINCOUNT_MOST ((int64_t)1 << 40)  /* bincount's largest id: beyond, the counts would take more than 8 TiB */
 void ty_augment_of(const ty_call *c, struct ty_augment *out);   /* the op augment's geometry (augment.h) */
 
 /* Where the tensors of an operand slot stand in ty_call.in: those of a list, or the one. */

@@ -399,9 +399,9 @@ static ty_status bincount(ty_call *c) {
   }
   ty_status s = TY_OK;
   const int64_t top = TY_MAX(c->at[TY_AT_bincount_minlength].i, most);
-  if (least < 1 || most > (int64_t)1 << 40) {
+  if (least < 1 || most > TY_BINCOUNT_MOST) {
     int64_t bad = 0;
-    while (id[bad * step] >= 1 && id[bad * step] <= (int64_t)1 << 40) bad++;
+    while (id[bad * step] >= 1 && id[bad * step] <= TY_BINCOUNT_MOST) bad++;
     const int64_t v = id[bad * step];
     s = v == 0 ? ty_fail(c, "id 0 in argument 1: ids begin at 1")
       : ty_fail(c, "id %lld in argument 1 is %s", (long long)v, v < 0 ? "negative" : "too large");

@@ -141,7 +141,7 @@ static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   }
   if (end[0] == 0) return ty_fail(c, "id 0 in argument 1: ids begin at 1");
   if (end[0] < 0) return ty_fail(c, "id %lld in argument 1 is negative", (long long)end[0]);
-  if (end[1] > (int64_t)1 << 40) return ty_fail(c, "id %lld in argument 1 is too large", (long long)end[1]);
+  if (end[1] > TY_BINCOUNT_MOST) return ty_fail(c, "id %lld in argument 1 is too large", (long long)end[1]);
   top = TY_MAX(top, end[1]);
   TY_TRY(ty_cuda_new(c, gpu, !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64, 1, &top, &c->out[0]));
   if (top == 0) return TY_OK;
