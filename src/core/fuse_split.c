@@ -26,24 +26,20 @@ ty_status ty_fuse_split(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstep; i++) {
     if (!worth(r, i)) continue;
     if (!ty_grow(&r->step, r->nstep + 1, &r->step_room, sizeof(step))) return ty_program_no_memory(ctx);
-    step *k = &r->step[i], y = *k;
-    y.call.op = &ty_ops[TY_OP_batch_norm_apply];
-    y.call.nin = y.call.op->nin;
-    y.call.in = ty_malloc(sizeof(ty_operand) * (size_t)y.call.nin);
-    y.call.at = ty_malloc(sizeof(ty_attr));
-    y.vin = ty_malloc(sizeof(int) * (size_t)y.call.nin);
-    if (!y.call.in || !y.call.at || !y.vin) {
-      ty_free(y.call.in);
-      ty_free(y.call.at);
-      ty_free(y.vin);
-      return ty_program_no_memory(ctx);
-    }
-    const int from[5] = {k->vin[0], k->vout[1], k->vout[2], k->vin[3], k->vin[4]};
-    for (int j = 0; j < y.call.nin; j++) {
-      y.vin[j] = from[j];
-      y.call.in[j] = (ty_operand){.kind = from[j] >= 0 ? TY_TENSOR : TY_NONE};
-    }
-    for (int j = 1; j < TY_MAXOUT; j++) y.vout[j] = -1;
+    step *k = &r->step[i], y;
+    const int from[] = {k->vin[0], k->vout[1], k->vout[2], k->vin[3], k->vin[4]};
+    enum { N = sizeof from / sizeof *from };
+    ty_operand in[N];
+    for (int j = 0; j < N; j++) in[j] = (ty_operand){.kind = from[j] >= 0 ? TY_TENSOR : TY_NONE};
+    ty_call c = k->call;
+    c.op = &ty_ops[TY_OP_batch_norm_apply];
+    c.nin = N;
+    c.in = in;
+    if (!ty_step_init(&y, &c)) return ty_program_no_memory(ctx);
+    memcpy(y.vin, from, sizeof from);
+    y.backend = k->backend;
+    y.run = k->run;
+    y.vout[0] = k->vout[0];
     k->vout[0] = -1;
     memmove(k + 2, k + 1, sizeof(step) * (size_t)(r->nstep - i - 1));
     r->step[i + 1] = y;
