@@ -115,4 +115,32 @@ describe("views that are changed in place", function()
     helper.fails("argument 1 must be contiguous", x.as_strided, x:t(), {2}, {1})
     helper.fails("whose elements share memory", function() x:as_strided({3, 3}, {1, 1}):zero_() end)
   end)
+
+  it("of a recorded call's own tensors is recorded", function()
+    local w = tycho.randn(3, 4, {device = helper.device})
+    local function f(x)
+      local y, z = x * 2, tycho.zeros(4, {device = helper.device})
+      local held = y
+      y:unsqueeze_(1):squeeze_(1):t_()
+      z:unsqueeze_(2):add_(1)
+      return held:mm(w) + z:t_():mean(), y, z
+    end
+    local compiled = tycho.compile(f)
+    local x = tycho.randn(3, 2, {device = helper.device})
+    local traced = tycho.jit.trace(f, x)
+    for _ = 1, 4 do
+      x = tycho.randn(3, 2, {device = helper.device})
+      local want = {f(x)}
+      for _, got in ipairs {{compiled(x)}, {traced(x)}} do
+        for i = 1, 3 do helper.close(got[i], want[i], i) end
+      end
+      assert.same({3, 2}, {x.shape[1], x.shape[2]})
+    end
+    assert.is_true(helper.compiled(compiled))
+    local turned = tycho.compile(function(v) v:t_() return v + 1 end)           -- an argument's shape stays the caller's to see
+    for _ = 1, 3 do
+      x = tycho.randn(3, 2, {device = helper.device})
+      assert.same({2, 2}, {turned(x).shape[1], x.shape[1]})
+    end
+  end)
 end)

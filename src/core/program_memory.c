@@ -345,6 +345,11 @@ static bool traded(ty_ctx *ctx, ty_recording *r, const store *st, ty_tensor *fre
   return true;
 }
 
+bool ty_program_made(const ty_ctx *ctx, const ty_tensor *t) {
+  const ty_program *p = ctx->program;
+  return p && (t->storage->program == p || (p->mode == TY_RECORD && t->storage->id >= p->checked));
+}
+
 void ty_program_follow(ty_ctx *ctx, ty_program *p) {
   const ty_recording *r = p->r;
   const ty_backend *b = r && r->gpu ? ty_devices[1 + r->home] : NULL;

@@ -120,6 +120,12 @@ static int program_run(lua_State *L) {
   return ty_program_run(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
+static int program_made(lua_State *L) {   /* (tensor): whether the call being recorded or compared has made it */
+  const ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  lua_pushboolean(L, ty_program_made(ctx, ty_check_any(L, 1, "compile", "argument 1")));
+  return 1;
+}
+
 static int program_follow(lua_State *L) {
   ty_program_follow(ty_ctx_of(L, ty_state_of(L)), ty_program_at(L, 1));
   return 0;
@@ -486,7 +492,8 @@ void ty_open_program(lua_State *L) {
     {"same", program_same}, {"input_holders", program_input_holders},
     {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
     {"trust", program_trust},
-    {"follow", program_follow}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle},
+    {"follow", program_follow}, {"made", program_made},
+    {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle},
     {"broken", program_broken}, {"records", program_records}, {"needs_graph", program_needs_graph}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
