@@ -137,9 +137,9 @@ describe("views that are changed in place", function()
       assert.same({3, 2}, {x.shape[1], x.shape[2]})
     end
     assert.is_true(helper.compiled(compiled))
-    local turned = tycho.compile(function(v) v:t_() return v + 1 end)           -- an argument's shape stays the caller's to see
+    local turned = tycho.compile(function(v) v:t_() return v + 1 end)           -- an argument is turned for the caller
     for _ = 1, 3 do
-      x = tycho.randn(3, 2, {device = helper.device})
+      x = tycho.randn(3, 2, {device = "cpu"})
       assert.same({2, 2}, {turned(x).shape[1], x.shape[1]})
     end
   end)
