@@ -256,6 +256,7 @@ static bool is_right(const key *k) {
   if (point && strided && (from % 16 || to % 16)) return false;
   if (sees_padding_alone(k, 0) || sees_padding_alone(k, 1)) return false;
   if (!k->bf16) return true;
+  if (k->kind == FORWARD && k->stride[1] > 1 && k->w[3] > 1) return false;    /* kernels for AMX; conv.c gives others instead */
   if (k->kind == FORWARD)                  /* windows with gaps between them; a result of one column */
     return point || !strided || (k->w[2] >= k->stride[0] && k->w[3] >= k->stride[1] && k->y[3] > 1);
   if (k->kind == BACKWARD_INPUT) return !(point && to % 2);
