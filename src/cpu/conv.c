@@ -190,12 +190,15 @@ static ty_status by_steps(ty_ctx *ctx, const ty_convolution *v, bool *done) {
       memset(to + i * row + first + have, 0, 2 * (size_t)(row - first - have));
     }
     #pragma omp parallel for num_threads(ty_threads_for(o * ch * kh * taps * s)) schedule(static)
-    for (int64_t i = 0; i < o; i++)
-      for (int64_t p = 0; p < s; p++)
-        for (int64_t c = 0; c < ch; c++)
-          for (int64_t y = 0; y < kh; y++)
-            for (int64_t k = 0; k < taps; k++)
-              tw[(((i * s + p) * ch + c) * kh + y) * taps + k] = k * s + p < kw ? w[((i * ch + c) * kh + y) * kw + k * s + p] : 0;
+    for (int64_t i = 0; i < o * s; i++) {
+      const int64_t p = i % s, rows = ch * kh;           /* column p of a step, of all taps */
+      for (int64_t k = 0; k < taps; k++) {
+        const uint16_t *from = w + i / s * rows * kw + k * s + p;
+        uint16_t *at = tw + i * rows * taps + k;
+        if (k * s + p < kw) for (int64_t r = 0; r < rows; r++) at[r * taps] = from[r * kw];
+        else for (int64_t r = 0; r < rows; r++) at[r * taps] = 0;
+      }
+    }
     *done = ty_dnnl_conv(&u);
   }
   ty_release(u.x);
