@@ -569,4 +569,23 @@ describe("dot", function()
     tycho.jit.trace(model, tycho.randn(1, 3))(x):sum():backward()
     helper.close(x.grad, tycho.where(x:gt(0), 2, 0):float())
   end)
+
+  it("derivatives along a direction are finite where a rule leaves out an infinite factor", function()
+    local o = {dtype = "float64"}
+    local function along(f, x)
+      x = tycho.tensor(x, o)
+      return select(2, tycho.func.jvp(f, {x}, {tycho.ones_like(x)}))
+    end
+    helper.close(along(function(y) return tycho.tensor({0, 2}, o) ^ y end, {2, 3}), tycho.tensor({0, 8 * math.log(2)}, o))
+    helper.close(along(function(x) return x ^ tycho.tensor({0, 2, 3}, o) end, {0, 0.5, 1}), tycho.tensor({0, 1, 3}, o))
+    helper.close(along(function(x) return tycho.logit(x, 0.1) end, {0, 0.5, 1}), tycho.tensor({0, 4, 0}, o))
+    local x = tycho.linspace(-100, 0, 4200):requires_grad_()                 -- more elements than all pairs are taken of
+    local y = tycho.logcumsumexp(x, 1):sum()
+    local plain, graph = tycho.grad(y, x, {retain_graph = true}), tycho.grad(y, x, {create_graph = true})
+    helper.close(graph:detach(), plain, nil, 1e-3)
+    assert.is_true(math.abs(graph:sum():item() - 4200) < 1)
+    local z = tycho.tensor({3, 1, 2}, {dtype = "float64", requires_grad = true})
+    local sorted = tycho.utils.checkpoint(function(v) return tycho.sort(v * v) end, z)
+    assert.same({6, 2, 4}, tycho.grad(sorted:sum(), z, {create_graph = true}):totable())
+  end)
 end)

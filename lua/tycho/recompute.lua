@@ -175,7 +175,7 @@ local Gradients = autograd.Function {
     c.leaves, c.count = {}, count + n
     for k = 1, count do
       local g = (select(k, ...))
-      if g then given[k] = g:detach():requires_grad_() end
+      if g and M.is_floating_point(g) then given[k] = g:detach():requires_grad_() end
       c.leaves[k] = given[k]
     end
     for i = 1, n do c.leaves[count + i] = leaves[i] end

@@ -81,7 +81,9 @@ R.frac = {x = function(g) return g end}
 R.sigmoid = {x = function(g, out) return ops.sigmoid_backward(g, out) end}
 R.logit = {x = function(g, x, eps)
   local low = math.max(eps, 0)
-  return ops.where(ops.logical_and(ops.ge(x, low), ops.le(x, 1 - low)), g / (x * (1 - x)), eps < 0 and 0 / 0 or 0)
+  local inside = ops.logical_and(ops.ge(x, low), ops.le(x, 1 - low))
+  x = ops.where(inside, x, 0.5)            -- a factor that isn't chosen must be finite for the second derivative
+  return ops.where(inside, g / (x * (1 - x)), eps < 0 and 0 / 0 or 0)
 end}
 R.relu = {x = function(g, out) return ops.relu_backward(g, out) end}
 R.silu = {x = function(g, x)
@@ -136,11 +138,12 @@ R.remainder = {a = function(g) return g end, b = function(g, a, b) return -g * o
 R.pow = {
   a = function(g, a, b)
     if type(b) == "number" then return b == 0 and zero(g) or g * (ops.pow(a, b - 1) * b) end
-    return ops.where(ops.eq(b, 0), 0, g * (ops.pow(a, b - 1) * b))
+    local none = ops.eq(b, 0)
+    return ops.where(none, 0, g * (ops.pow(a, ops.where(none, 1, b - 1)) * b))
   end,
   b = function(g, a, b, out)               -- 0 ^ b is 1 for b = 0, and 0 above
     if type(a) == "number" then return a == 0 and ops.where(ops.ge(b, 0), 0, -math.huge) * g or g * out * math.log(a) end
-    return ops.where(ops.logical_and(ops.eq(a, 0), ops.ge(b, 0)), 0, g * out * ops.log(operand(a, g)))
+    return g * out * ops.log(ops.where(ops.logical_and(ops.eq(a, 0), ops.ge(b, 0)), 1, operand(a, g)))
   end}
 -- equal operands share the gradient
 local function larger(g, a, b) return g * (ops.gt(a, b) + ops.eq(a, b) * 0.5) end
@@ -272,9 +275,10 @@ R.logcumsumexp = {x = function(g, x, out, dim)   -- positive and negative parts 
     return #x.shape > 0 and M.movedim(dx, -1, dim) or M.view(dx, {})
   end
   if recording() then
-    local top = M.detach(ops.amax(x, dim, {keepdim = true}))
+    local wide, wide_out = M.double(x), M.double(out)                                  -- whose exp overflows later
+    local top = M.detach(ops.amax(wide, dim, {keepdim = true}))
     top = ops.masked_fill(top, ops.isinf(top), 0)
-    return ops.exp(x - top) * R.cumsum.x(g * ops.exp(top - out), dim)
+    return M.to(ops.exp(wide - top) * R.cumsum.x(M.double(g) * ops.exp(top - wide_out), dim), g.dtype)
   end
   local function part(h) return ops.exp(ops.flip(ops.logcumsumexp(ops.flip(ops.log(ops.clamp(h, 0)) - out, dim), dim), dim) + x) end
   return part(g) - part(-g)
