@@ -77,7 +77,13 @@ function MultivariateNormal.get.covariance_matrix(self) return ops.matmul(self.s
 function MultivariateNormal.get.precision_matrix(self) return F.cholesky_inverse(self.scale_tril) end
 function MultivariateNormal:draw(shape) return self.loc + times(self.scale_tril, ops.randn(shape, same(self.loc))) end
 function MultivariateNormal:log_det() return log_diagonal(self.scale_tril) * 2 end
-function MultivariateNormal:reach(x) return squares(solve(self.scale_tril, x)) end
+function MultivariateNormal:reach(x)
+  local tril, shape = self.scale_tril, x.shape
+  if M.dim(tril) > 2 or #shape == 2 then return squares(solve(tril, x)) end
+  -- one factor for all points, which are columns of one system
+  local y = solve(tril, M.reshape(M.movedim(x, -2, 1), table.remove(shape, #shape - 1), -1))
+  return ops.sum(M.reshape(ops.sum(ops.square(y), 1), shape), -1)
+end
 function MultivariateNormal:reach_of_diagonal(d) return self:reach(F.diag_embed(ops.sqrt(d))) end
 
 -- LowRankMultivariateNormal(loc, cov_factor, cov_diag): the covariance is cov_factor times its transpose plus the diagonal matrix of

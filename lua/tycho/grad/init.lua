@@ -408,10 +408,15 @@ local function rows(x)
   for i = 1, #x.shape - 1 do n = n * x.shape[i] end
   return M.reshape(x, n, x.shape[#x.shape])
 end
+-- The columns of x's matrices, one after another: a matrix.
+local function columns(x) return M.reshape(M.movedim(x, -2, 1), x.shape[#x.shape - 1], -1) end
 R.matmul = {
   a = function(g, b, a_shape)
     if #b.shape == 1 then return M.unsqueeze(g, -1) * b end
     if #a_shape == 1 then return ops.matmul(b, M.unsqueeze(g, -1)):squeeze(-1) end
+    if #a_shape == 2 and #b.shape > 2 then     -- one matrix against many columns: one product
+      return ops.matmul(columns(g), M.t(columns(b)))
+    end
     return ops.matmul(g, M.transpose(b, -2, -1))
   end,
   b = function(g, a, b_shape)
