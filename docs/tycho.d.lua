@@ -10605,7 +10605,7 @@ function tycho.nn.utils.get_total_norm(tensors, norm_type, error_if_nonfinite) e
 ---@param total_norm any
 function tycho.nn.utils.clip_grads_with_norm_(params, max_norm, total_norm) end
 
---- `(params, max_norm, norm_type=2, error_if_nonfinite=false)` scales the gradients down so that their norm as one vector (math.huge: the largest element) is at most max_norm. Gives their norm before, a tensor. It doesn't wait for the GPU, unless error_if_nonfinite. PyTorch's foreach has no effect.
+--- `(params, max_norm, norm_type=2, error_if_nonfinite=false)` scales the gradients down so that their norm as one vector (math.huge or "inf": the largest element) is at most max_norm. Gives their norm before, a tensor. It doesn't wait for the GPU, unless error_if_nonfinite. PyTorch's foreach has no effect.
 ---@param params any
 ---@param max_norm any
 ---@param norm_type? any

@@ -523,6 +523,18 @@ it("the log of a generalized Pareto distribution's share of draws is that share'
   end
 end)
 
+it("gradients are clipped by the largest, by either name", function()
+  local function clipped(order)
+    local w = tycho.zeros(3, {device = device, requires_grad = true})
+    w.grad = tycho.tensor({1, -4, 2}, {device = device})
+    local total = nn.utils.clip_grad_norm_({w}, 2, {norm_type = order})
+    return {total:item(), unpack(w.grad:totable())}
+  end
+  for i, v in ipairs(clipped("inf")) do assert.is_true(math.abs(v - ({4, 0.5, -2, 1})[i]) < 1e-5) end
+  assert.same(clipped(math.huge), clipped("inf"))
+  assert.equal(4, nn.utils.get_total_norm({tycho.tensor({1, -4}, {device = device})}, "inf"):item())
+end)
+
 it("nonzero_static gives as many rows as asked for, the first of nonzero's", function()
   local x = tycho.rand(3, 4, 2, {device = device}):gt(0.6)
   local rows = x:nonzero()

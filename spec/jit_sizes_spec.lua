@@ -69,6 +69,17 @@ describe("a trace of a model that takes multiples of a number", function()
     end
   end)
 
+  it("takes them all: windows, of which the example has few", function()
+    local function windows(x)
+      local b, h, w, c = unpack(x.shape)
+      local parts = x:view(b, h / 4, 4, w / 4, 4, c):permute(1, 2, 4, 3, 5, 6):reshape(-1, 16, c)
+      return parts:mean(2):view(b, h / 4, w / 4, c)
+    end
+    local traced = loaded(jit.trace(windows, tycho.randn(2, 8, 8, 3)))
+    assert.matches("2 in multiples of 4, 3 in multiples of 4", traced:graph(), 1, true)
+    same(windows, traced, {{2, 8, 8, 3}, {1, 4, 4, 3}, {3, 12, 20, 3}, {2, 4, 16, 3}})
+  end)
+
   it("takes a batch of pairs", function()
     local function pairs_of(x) return x:view(x.shape[1] / 2, 2, -1):mean(2) end
     local traced = loaded(jit.trace(pairs_of, tycho.randn(6, 3)))

@@ -279,7 +279,9 @@ local function growing_dims(try, copies, a, free, batch, follows)
     local n, ended = first[d] / step, false
     local grown, fits = grown_to(d, step, step == 1 and larger(n) or 2 * n + 1)
     if not fits and n > 3 then grown, ended = grown_to(d, step, less(n)), true end
-    local again = grown and (smaller(n) == n and grown or grown_to(d, step, smaller(n)))
+    -- one step alone may need fewer ops, as a reshape that has nothing to copy
+    local other = step > 1 and smaller(n) == 1 and n + 1 or smaller(n)
+    local again = grown and (other == n and grown or grown_to(d, step, other))
     local alike = again and #again == #grown
     for k, g in ipairs(alike and grown or {}) do
       for f = 1, 4 do alike = alike and g[f] == again[k][f] end

@@ -92,17 +92,24 @@ local function norm_among(list, groups, p)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
 end
 
+-- The order of a norm: a number above 0, or "inf".
+local function order_of(name, p)
+  if p == "inf" then return math.huge end
+  options.number(name, "norm_type", p)
+  if p <= 0 then fail("%s: norm_type must be above 0, got %g", name, p) end
+  return p
+end
+
 -- get_total_norm(tensors, norm_type=2, error_if_nonfinite=false): the norm of all elements of a list of tensors, a tensor on their device.
 function utils.get_total_norm(tensors, ...)
   local o = options.arguments("get_total_norm", "norm_type=2, error_if_nonfinite=false, foreach=true", ...)
-  options.number("get_total_norm", "norm_type", o.norm_type)
-  if o.norm_type <= 0 then fail("get_total_norm: norm_type must be above 0, got %g", o.norm_type) end
+  local order = order_of("get_total_norm", o.norm_type)
   local list = core.is_tensor(tensors) and {tensors} or tensors
   for i, t in ipairs(options.expect("get_total_norm", 1, list, type(list) == "table", "a tensor or a list of tensors")) do
     if not core.is_tensor(t) then fail("get_total_norm: item %d of argument 1 must be a tensor, got %s", i, options.shown(t)) end
   end
   if #list == 0 then return ops.zeros({}) end
-  local ok, total = pcall(no_grad, norm_of, list, o.norm_type)
+  local ok, total = pcall(no_grad, norm_of, list, order)
   if not ok then fail((options.bare(total):gsub("^multi_norm", "get_total_norm"))) end
   if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("get_total_norm: the norm is not finite: %g", total:item()) end
   return total
@@ -117,16 +124,15 @@ function utils.clip_grads_with_norm_(params, max_norm, total)
 end
 
 -- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales the gradients down so that their norm as one vector
--- (math.huge: the largest element) is at most max_norm. Gives their norm before, a tensor. It doesn't wait for the GPU, unless
+-- (math.huge or "inf": the largest element) is at most max_norm. Gives their norm before, a tensor. It doesn't wait for the GPU, unless
 -- error_if_nonfinite. PyTorch's foreach has no effect.
 function utils.clip_grad_norm_(params, ...)
   local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false, foreach=true", ...)
   options.number("clip_grad_norm_", "max_norm", o.max_norm)
-  options.number("clip_grad_norm_", "norm_type", o.norm_type)
-  if o.norm_type <= 0 then fail("clip_grad_norm_: norm_type must be above 0, got " .. o.norm_type) end
+  local order = order_of("clip_grad_norm_", o.norm_type)
   local list, groups = grads("clip_grad_norm_", params)
   if #list == 0 then return ops.zeros({}) end
-  local ok, total = pcall(norm_among, list, groups, o.norm_type)
+  local ok, total = pcall(norm_among, list, groups, order)
   if not ok then fail((options.bare(total):gsub("^multi_norm", "clip_grad_norm_"))) end
   if o.error_if_nonfinite and not ops.isfinite(total):item() then
     give_back(list)
