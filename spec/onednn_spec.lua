@@ -91,8 +91,11 @@ describe("oneDNN #cpu", function()
     {{2, 165, 2, 7}, {8, 7, 7}, 1, 3, 1}, {{1, 200, 1, 11}, {8, 5, 5}, 1, 2, 1},          -- fewer rows than padding
     {{3, 9, 1, 21}, {16, 2, 2}, 1, 2, 3}, {{5, 95, 22, 1}, {4, 2, 1}, 2, 1, 3}, {{4, 27, 1, 18}, {32, 3, 3}, 2, 3, 2, 4},
     {{3, 11, 2, 24}, {24, 2, 2}, 1, 1, 3, 2}, {{1, 5, 13, 1}, {15, 2, 2}, 2, 3, 2},       -- windows in the padding
+  }
+  local KNOWN_OF_AMX = {                                 -- in bfloat16: windows that step along the width, or see many channels
     {{2, 512, 30, 14}, {16, 3, 3}, 2, 1, 1}, {{1, 128, 38, 34}, {64, 6, 6}, 5, 0, 1}, {{2, 64, 50, 23}, {64, 4, 4}, 3, 0, 1},
-    {{1, 256, 31, 15}, {32, 5, 5}, 5, 1, 1}, {{3, 3, 30, 31}, {16, 7, 7}, 2, 3, 1},       -- windows that step along the width, by AMX
+    {{1, 256, 31, 15}, {32, 5, 5}, 5, 1, 1}, {{3, 3, 30, 31}, {16, 7, 7}, 2, 3, 1},
+    {{1, 1024, 1, 80}, {8, 1, 16}, 8, 0, 1}, {{1, 6000, 4, 3}, {4, 2, 1}, 1, 0, 1},
   }
 
   it("convolutions", function()
@@ -102,10 +105,12 @@ describe("oneDNN #cpu", function()
     local function pair(...) return {pick(...), pick(...)} end
     local function channels() return draw(3) == 1 and draw(12) or draw(3) == 1 and pick(16, 31, 32, 33, 63, 64, 65) or draw(70) end
     for _, dtype in ipairs(DTYPES) do
-      for _, k in ipairs(KNOWN) do
-        local x, w = k[1], k[2]
-        convolution(dtype, {n = x[1], from = x[2], h = x[3], w = x[4], to = w[1], kh = w[2], kw = w[3], stride = {k[3], k[3]},
-          padding = {k[4], k[4]}, dilation = {k[5], k[5]}, groups = k[6] or 1})
+      for _, known in ipairs {KNOWN, dtype == "bfloat16" and KNOWN_OF_AMX or nil} do
+        for _, k in ipairs(known) do
+          local x, w = k[1], k[2]
+          convolution(dtype, {n = x[1], from = x[2], h = x[3], w = x[4], to = w[1], kh = w[2], kw = w[3], stride = {k[3], k[3]},
+            padding = {k[4], k[4]}, dilation = {k[5], k[5]}, groups = k[6] or 1})
+        end
       end
       for _ = 1, 120 do
         local groups = draw(4) == 1 and draw(5) or 1

@@ -137,6 +137,25 @@ describe("views that are changed in place", function()
       assert.same({3, 2}, {x.shape[1], x.shape[2]})
     end
     assert.is_true(helper.compiled(compiled))
+    -- others hold these: they see the new shape
+    local p = tycho.zeros(3, {device = helper.device, requires_grad = true})
+    local step = tycho.compile(function(v)
+      p.grad = nil
+      tycho.sum(p * v):backward()
+      p.grad:unsqueeze_(1)
+      return p * 2
+    end)
+    for k = 1, 4 do
+      step(tycho.full({3}, k, {device = helper.device}))
+      assert.same({{k, k, k}}, p.grad:totable())
+    end
+    local leaf = tycho.compile(function(v)
+      local q = tycho.zeros(3, {device = helper.device}):requires_grad_()
+      tycho.no_grad(function() q:unsqueeze_(1) end)
+      tycho.sum(q * v):backward()
+      return q.grad
+    end)
+    for k = 1, 4 do assert.same({{k, k, k}}, leaf(tycho.full({3}, k, {device = helper.device})):totable()) end
     local turned = tycho.compile(function(v) v:t_() return v + 1 end)           -- an argument is turned for the caller
     for _ = 1, 3 do
       x = tycho.randn(3, 2, {device = "cpu"})

@@ -205,7 +205,7 @@ function Traced:save(path)
   end
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, data,
-    core.json_encode {tycho_program = {version = P.VERSION, inputs = p.inputs, tensors = entries, nodes = nodes,
+    core.json_encode {tycho_program = {version = p.steps and P.VERSION or 4, inputs = p.inputs, tensors = entries, nodes = nodes,
     results = p.results, takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, several = p.several}})
 end
 
@@ -222,6 +222,8 @@ function jit.load(path, o)
     if type(p) ~= "table" then error("it holds no traced program", 0) end
     for _, node in ipairs(type(p.nodes) == "table" and p.nodes or {}) do
       if type(node) == "table" and RENAMED[node.op] then node.op = RENAMED[node.op] end
+      local args = type(node) == "table" and node.args
+      if type(args) == "table" and args.divisor_override == 0 then args.divisor_override = nil end        -- no divisor in older files
     end
     P.validate(p, tensors, function(name) return Traced[name] ~= nil end)
     lifetimes(p)

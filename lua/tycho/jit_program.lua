@@ -321,6 +321,9 @@ local function validate_nodes(p, defined)
       validate_argument(a, p, defined, where)
     end
     need(not node.inplace or is_value(node.args[op.params[1]] or {}), "%s must change a value", where)
+    for _, name in ipairs(op.mutated) do
+      need(node.args[name] == nil or type(node.args[name]) == "table" and is_value(node.args[name]), "%s must change a value", where)
+    end
     need(#list(node.out, "results") == (node.inplace and 0 or op.results), "%s has %d results", where, #node.out)
     for _, v in ipairs(node.out) do
       need(whole(v, 2^31) and not defined[v], "%s defines a value that exists already", where)

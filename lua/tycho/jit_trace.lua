@@ -120,18 +120,22 @@ local function resized(x, d, size)
   return ops.index(x, {at}, d)
 end
 -- A function for trial runs with other sizes, which may fail: inputs -> ok, the record. A GPU's error may come after the call at fault, so
--- the GPU is waited for. Tensors that the model changes, such as running statistics, get back the values that they have now.
-local function trials_of(model, a)
+-- the GPU is waited for. What a run changes is put back: generators, and tensors, those of the model's state too, since with other sizes
+-- it may change more of them.
+local function trials_of(model, a, state)
   local _, _, _, changed = P.changed(a.events)
-  local values, kept = {}, {}
+  local values, kept, draws = {}, {}, {cpu = core.ops.rng_state {device = "cpu"}}
   for i, v in ipairs(changed) do values[i] = program.value(a.p, v) end
+  for _, s in ipairs(#changed > 0 and state or {}) do values[#values + 1] = s.tensor:detach() end
   for i, t in ipairs(values) do kept[i] = ops.clone(t) end
   return function(inputs)
+    for _, x in ipairs(inputs) do draws[x.device] = draws[x.device] or core.ops.rng_state {device = x.device} end
     local ok, r = pcall(record, model, inputs)
     for _, x in ipairs(inputs) do
       if x.device ~= "cpu" then ok = pcall(core.gpu.synchronize, x.device) and ok end
     end
     modes.no_grad(function() for i, t in ipairs(values) do M.copy_(t, kept[i]) end end)
+    for _, generator in pairs(draws) do core.ops.set_rng_state(generator) end
     return ok, r
   end
 end
@@ -257,7 +261,7 @@ local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
 -- them, if all sizes may change together. batch: the batch dim of each input. A dim's step is the least divisor of its size whose multiples
 -- the model takes: 4 where it halves a picture twice and puts the parts together again. Numbers follow a size in steps.
 local function growing_dims(try, copies, a, free, batch, follows)
-  local first, places, found, fixed, steps, ends = copies[1].shape, {}, {}, {}, {}, {}
+  local first, found, fixed, steps, ends = copies[1].shape, {}, {}, {}, {}
   for _, d in ipairs(free) do fixed[d], steps[d] = true, 1 end
   if batch then fixed[batch[1]] = true end
   local function changed(sizes, batch_size)
@@ -274,60 +278,79 @@ local function growing_dims(try, copies, a, free, batch, follows)
     local ok, b = changed({[d] = size * step})
     return ok and generalise(a, b, first[d] / step, size), ok
   end
-  -- The numbers that follow dim d in steps, or false; and whether larger sizes are refused.
+  local function alike(grown, other)
+    local same = grown and other and #grown == #other
+    for k, g in ipairs(same and grown or {}) do
+      for f = 1, 4 do same = same and g[f] == other[k][f] end
+    end
+    return same
+  end
+  -- The numbers that follow dim d in steps, or false; and whether larger sizes are refused. One step is a case of its own in many models.
   local function grown_by(d, step)
     local n, ended = first[d] / step, false
     local grown, fits = grown_to(d, step, step == 1 and larger(n) or 2 * n + 1)
     if not fits and n > 3 then grown, ended = grown_to(d, step, less(n)), true end
-    -- one step alone may need fewer ops, as a reshape that has nothing to copy
-    local other = step > 1 and smaller(n) == 1 and n + 1 or smaller(n)
-    local again = grown and (other == n and grown or grown_to(d, step, other))
-    local alike = again and #again == #grown
-    for k, g in ipairs(alike and grown or {}) do
-      for f = 1, 4 do alike = alike and g[f] == again[k][f] end
+    local tries = {smaller(n), step > 1 and smaller(n) > 1 and 1 or nil}
+    for _, size in ipairs(tries) do
+      if grown and size ~= n and not alike(grown, (grown_to(d, step, size))) then grown = false end
     end
-    return alike and grown, ended
+    return grown, ended
   end
+  -- Whether the model takes multiples of dim d's size, with numbers that follow; or a half, where sizes above it are refused.
+  local function multiplies(d, n)
+    local twice = grown_to(d, n, 2)
+    if twice then return alike(twice, (grown_to(d, n, 3))) end
+    return n % 2 == 0 and grown_to(d, n / 2, 1)
+  end
+  local grown_of = {}
   for d, n in ipairs(first) do
     local grown, step, ended = false, 1, nil
-    if not fixed[d] and n > 1 then grown, ended = grown_by(d, 1) end
-    if not fixed[d] and not grown and (grown_to(d, n, 2) or n % 2 == 0 and grown_to(d, n / 2, 1)) then     -- a multiple of any step
-      repeat
-        step = step + 1
-        if n % step == 0 then grown, ended = grown_by(d, step) end
-      until grown or step >= n
+    if not fixed[d] and n > 1 then
+      grown, ended = grown_by(d, 1)
+      if not grown and multiplies(d, n) then
+        repeat
+          step = step + 1
+          if n % step == 0 then grown, ended = grown_by(d, step) end
+        until grown or step >= n
+      end
     end
-    if grown then
-      note(places, grown, d)
-      found[#found + 1], steps[d], ends[d] = d, step, ended
-    end
+    if grown then found[#found + 1], grown_of[d], steps[d], ends[d] = d, grown, step, ended end
   end
-  if #found == 0 then return {}, steps, nil end
-  if batch then note(places, follows, 0) end
-  local sizes, counts, batch_size = {}, {}, batch and larger(first[batch[1]]) or nil
-  for _, list in ipairs {free, found} do
-    for _, d in ipairs(list) do
-      local n = first[d] / steps[d]
-      counts[d] = ends[d] and less(n) or 2 * n + d
-      sizes[d] = counts[d] * steps[d]
+  -- The places of the numbers that follow the dims of `list` and the batch, if all of these may change together.
+  local function together(list)
+    local places, sizes, counts, batch_size = {}, {}, {}, batch and larger(first[batch[1]]) or nil
+    for _, d in ipairs(list) do note(places, grown_of[d], d) end
+    if batch then note(places, follows, 0) end
+    for _, dims in ipairs {free, list} do
+      for _, d in ipairs(dims) do
+        local n = first[d] / steps[d]
+        counts[d] = ends[d] and less(n) or 2 * n + d
+        sizes[d] = counts[d] * steps[d]
+      end
     end
+    local ok, b = changed(sizes, batch_size)
+    local function old(d) return d == 0 and first[batch[1]] or first[d] / steps[d] end
+    counts[0] = batch_size
+    return ok and same_calls(a, b, function(x, y, holder, key)
+      local p = places[holder] and places[holder][key]
+      local now = p and following(x, p, old)
+      if not p then return equal(x, y) end
+      return now ~= nil and P.sized(now, counts) == y
+    end) and places
   end
-  local ok, b = changed(sizes, batch_size)
-  local function old(d) return d == 0 and first[batch[1]] or first[d] / steps[d] end
-  counts[0] = batch_size
-  local together = ok and same_calls(a, b, function(x, y, holder, key)
-    local p = places[holder] and places[holder][key]
-    local now = p and following(x, p, old)
-    if not p then return equal(x, y) end
-    return now ~= nil and P.sized(now, counts) == y
-  end)
-  if together then return found, steps, places end
-  return {}, steps, nil
+  local places = #found > 0 and together(found)
+  if not places then                       -- without the dims that have steps
+    local plain = {}
+    for _, d in ipairs(found) do if steps[d] == 1 then plain[#plain + 1] = d end end
+    places = #plain > 0 and #plain < #found and together(plain)
+    found = places and plain or {}
+  end
+  return found, steps, places or nil
 end
 
 -- Sets p.batch, p.free and p.steps, and puts numbers that follow sizes into the record.
-local function note_free_sizes(p, model, copies, a)
-  local try = trials_of(model, a)
+local function note_free_sizes(p, model, copies, a, state)
+  local try = trials_of(model, a, state)
   local free, first = free_dims(try, copies, a) or {}, copies[1].shape
   local batch, follows = batch_dims(try, copies, a, free)
   local growing, steps, places = growing_dims(try, copies, a, free, batch, follows)
@@ -486,8 +509,9 @@ return function(model, reserved, ...)
   end
   local a = record(model, copies)
   p.several = a.several or nil
-  note_free_sizes(p, model, copies, a)
-  local number, last, tensors = number_tensors(p, a, state_of(whole), reserved)
+  local state = state_of(whole)
+  note_free_sizes(p, model, copies, a, state)
+  local number, last, tensors = number_tensors(p, a, state, reserved)
   number_nodes(p, a, number, last)
   p.nodes = P.sweep(p.nodes, p.results)
   P.lifetimes(p)

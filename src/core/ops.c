@@ -260,7 +260,7 @@ static void init(void) {
     f->shown = f->name;
     f->domain = "any";
     f->nout = 1;
-    f->cast_first = -1;
+    f->cast_first = f->rate = f->training = -1;
     if (ty_sig_parse(f->sig, f, init_error) != TY_OK) return;
   }
   check_slots();

@@ -80,7 +80,7 @@ ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o);
 void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was);
 bool ty_needs_graph(const ty_tensor *t);      /* a backward pass may still come: it can reach a leaf by nodes that none has used up */
 bool ty_program_is_broken(const ty_ctx *ctx);            /* the call can't go on, or the backward pass will be done again */
-/* Whether t's memory was made in the call that ctx's coroutine records or compares. */
+/* Whether t, no leaf and no leaf's gradient, has memory that was made in the call that ctx's coroutine records or compares. */
 bool ty_program_made(const ty_ctx *ctx, const ty_tensor *t);
 /* Whether only t and its program hold t's memory: then t can keep it, as the next run takes other memory. Never on a GPU, where a graph
  * would have to be captured anew. */

@@ -347,13 +347,22 @@ static bool traded(ty_ctx *ctx, ty_recording *r, const store *st, ty_tensor *fre
 
 bool ty_program_made(const ty_ctx *ctx, const ty_tensor *t) {
   const ty_program *p = ctx->program;
-  return p && (t->storage->program == p || (p->mode == TY_RECORD && t->storage->id >= p->checked));
+  if (!p || p->refused || !(t->storage->program == p || (p->mode == TY_RECORD && t->storage->id >= p->checked))) return false;
+  for (int i = 0; p->r && i < p->r->nevent; i++)         /* a leaf that holds t would keep it as it was */
+    for (int k = 0; k < p->r->event[i].nleaf; k++)
+      if (p->r->event[i].leaf[k].leaf->grad == t) return false;
+  for (int k = 0; p->r && k < p->r->nown; k++)
+    if (p->r->own[k] && p->r->own[k]->grad == t) return false;
+  return !t->requires_grad;
 }
 
 void ty_program_follow(ty_ctx *ctx, ty_program *p) {
-  const ty_recording *r = p->r;
-  const ty_backend *b = r && r->gpu ? ty_devices[1 + r->home] : NULL;
-  if (b && p->stream[r->home] != ctx->stream[r->home]) b->join(ctx, b, p->stream[r->home]);
+  for (const ty_recording *r = p->r; r; r = r->other) {
+    const ty_backend *b = r->gpu ? ty_devices[1 + r->home] : NULL;
+    if (!b || p->stream[r->home] == ctx->stream[r->home]) continue;
+    b->join(ctx, b, p->stream[r->home]);
+    p->stream[r->home] = ctx->stream[r->home];
+  }
   memcpy(p->stream, ctx->stream, sizeof p->stream);
 }
 

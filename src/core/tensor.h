@@ -77,7 +77,7 @@ static inline ty_operand ty_op_float(double f) { return (ty_operand){TY_FLOAT, N
 /* One attribute (an argument that is not a tensor). The parameter's type decides which member of the union is used. */
 typedef struct {
   bool set;                /* false: the argument was left out and has no default */
-  uint8_t n;               /* dims, sizes, ints, pair, triple: the length of v; any: a ty_kind */
+  uint8_t n;               /* dims, sizes, ints, single, pair, triple: the length of v; any: a ty_kind */
   union { int64_t i; double f; int64_t v[TY_MAXDIM]; };
 } ty_attr;
 

@@ -8,6 +8,7 @@
  * Invariants: the first dim of a whole is the examples'; of nested vmaps the innermost is resolved first; using a mapped tensor after its
  * vmap has ended is an error. */
 #include <string.h>
+#include "program.h"
 #include "vmap.h"
 
 /* ---- mapped tensors ---- */
@@ -234,8 +235,8 @@ static ty_status become_mapped(ty_vmap_call *m, ty_tensor *t) {
   ty_ctx *ctx = m->one.ctx;
   ty_tensor *all, *whole;
   ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
-  const bool compared = ctx->program && t->storage->program == ctx->program;     /* it was all this when it was recorded */
-  if ((!compared && (t->storage->id < m->map->begun || ty_storage_holders(t->storage) > 1)) || t->whole || t->base || t->requires_grad)
+  if (ctx->program) TY_TRY(ty_program_settle(ctx, "vmap: a tensor comes to hold different values for each example"));
+  if (t->storage->id < m->map->begun || ty_storage_holders(t->storage) > 1 || t->whole || t->base || t->requires_grad)
     return ty_error(ctx, "vmap: %s_: a tensor from outside, or a part of one, can't hold different values for each example",
       m->one.op->shown);
   TY_TRY(ty_vmap_repeated(ctx, t, m->map->size, &all));

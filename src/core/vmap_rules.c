@@ -112,6 +112,8 @@ static ty_status views(ty_vmap_call *m, ty_tensor **out) {
       break;
     case TY_OP_as_strided: {                             /* each example is contiguous */
       ty_attr *stride = &m->at[TY_AT_as_strided_stride];
+      if (!ty_is_contiguous(x->whole))
+        return ty_error(m->one.ctx, "vmap: as_strided: the examples must lie one after another in memory: map a contiguous tensor");
       if (size->n == TY_MAXDIM) return ty_error(m->one.ctx, "vmap: as_strided to %d dims leaves no room for one more", size->n);
       memmove(stride->v + 1, stride->v, sizeof(int64_t) * stride->n++);
       memmove(size->v + 1, size->v, sizeof(int64_t) * size->n++);

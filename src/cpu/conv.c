@@ -160,8 +160,9 @@ static ty_status plain(ty_call *c) {
 
 /* Whether oneDNN can't be given the convolution as it is (is_right in dnnl.c), but as by_steps gives it. */
 static bool steps_along_width(const ty_convolution *v) {
-  return v->which == TY_CONV_Y && v->x->dtype == TY_BF16 && v->windows.stride[1] > 1 && v->w->shape[3] > 1 &&
-    v->windows.dilation[1] == 1 && v->windows.groups == 1;
+  const int64_t s = v->windows.stride[1];
+  return v->which == TY_CONV_Y && v->x->dtype == TY_BF16 && s > 1 && v->w->shape[3] >= s && v->windows.dilation[1] == 1 &&
+    v->windows.groups == 1 && s * v->x->shape[1] <= TY_CONV_CHANNELS;
 }
 
 /* A forward convolution of bfloat16 by oneDNN, whose windows step by s along the width: s neighbouring columns are seen as one of s times

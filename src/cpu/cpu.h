@@ -243,6 +243,7 @@ bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *
  * and b (O; NULL: none) contiguous. */
 typedef struct { enum { TY_CONV_Y, TY_CONV_X, TY_CONV_W } which; ty_tensor *x, *w, *y, *b; ty_windows windows; } ty_convolution;
 bool ty_dnnl_conv(const ty_convolution *v);
+#define TY_CONV_CHANNELS 4096                                /* of a group, that oneDNN's bfloat16 forward kernels are given at most */
 bool ty_depthwise_takes(const ty_convolution *v);            /* whatever the layouts */
 bool ty_depthwise_slopes(const ty_convolution *v);           /* computes w, float32, if taken; false: nothing was done */
 typedef struct {

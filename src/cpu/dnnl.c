@@ -257,6 +257,7 @@ static bool is_right(const key *k) {
   if (sees_padding_alone(k, 0) || sees_padding_alone(k, 1)) return false;
   if (!k->bf16) return true;
   if (k->kind == FORWARD && k->stride[1] > 1 && k->w[3] > 1) return false;    /* kernels for AMX; conv.c gives others instead */
+  if (k->kind == FORWARD && !point && from > TY_CONV_CHANNELS) return false;  /* ends the process from about 5,200 on */
   if (k->kind == FORWARD)                  /* windows with gaps between them; a result of one column */
     return point || !strided || (k->w[2] >= k->stride[0] && k->w[3] >= k->stride[1] && k->y[3] > 1);
   if (k->kind == BACKWARD_INPUT) return !(point && to % 2);
@@ -265,7 +266,9 @@ static bool is_right(const key *k) {
 
 #define FAR_STEP 8
 /* Whether float32's way is faster: gradients of windows that step far, as a picture's patches do (16x16: 10 ms instead of 2,000). */
-static bool is_slow(const key *k) { return k->bf16 && k->kind != FORWARD && k->stride[1] >= FAR_STEP; }
+static bool is_slow(const key *k) {
+  return k->bf16 && k->kind != FORWARD && k->stride[1] >= FAR_STEP && (k->w[2] > 1 || k->x[1] / k->groups < 16);
+}
 
 static bool build(entry *e) {
   const key k = e->k;

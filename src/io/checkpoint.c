@@ -158,7 +158,10 @@ static void list_in(ty_saving *s) {
   static bool registered;
   pthread_mutex_lock(&under_way_lock);
   if (!registered) registered = atexit(wait_at_exit) == 0;
-  if (under_way_pid != getpid()) under_way = NULL;
+  if (under_way_pid != getpid()) {                       /* in a forked child the parent's savers and waiters don't exist */
+    under_way = NULL;
+    pthread_cond_init(&one_finished, NULL);
+  }
   under_way_pid = getpid();
   s->next = under_way;
   under_way = s;

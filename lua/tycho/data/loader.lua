@@ -16,10 +16,17 @@ local fail = options.fail
 local bare = options.bare
 local ops = core.ops
 
--- A batch's fields with fn(x) for each tensor x in them, also in tables.
+-- A batch's fields with fn(x) for each tensor x in them, also in tables and in copies of objects, such as packed sequences.
 local function mapped(fn, ...)
+  local function leaf(x)
+    if core.is_tensor(x) then return fn(x) end
+    if type(x) ~= "table" then return x end
+    local out = {}
+    for k, v in pairs(x) do out[k] = tree.map(v, leaf) end
+    return setmetatable(out, getmetatable(x))
+  end
   local fields = options.pack(...)
-  for i = 1, fields.n do fields[i] = tree.map(fields[i], function(x) return core.is_tensor(x) and fn(x) or x end) end
+  for i = 1, fields.n do fields[i] = tree.map(fields[i], leaf) end
   return unpack(fields, 1, fields.n)
 end
 -- A batch's tensors in pinned memory, where there is a GPU.

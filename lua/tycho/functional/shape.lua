@@ -36,8 +36,9 @@ for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
     local y
     if viewed or not x.is_leaf then y = modes.enable_grad(M[name], x, ...) else y = M[name](x, ...) end
     if rawequal(x, y) then return x end
-    -- what others hold is the same leaf afterwards; a record has no such change
-    if x.is_leaf and not viewed and not core.program.made(x) then core.set_data(x, M.detach(y)) else core.take_over(x, y) end
+    -- what others hold is the same leaf afterwards; a record has no such change. A checkpoint's function has handles of its own
+    local alone = core.program.made(x) and not modes.now.first_run and not modes.now.recomputing
+    if x.is_leaf and not viewed and not alone then core.set_data(x, M.detach(y)) else core.take_over(x, y) end
     return x
   end
 end

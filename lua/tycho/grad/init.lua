@@ -410,11 +410,12 @@ local function rows(x)
 end
 -- The columns of x's matrices, one after another: a matrix.
 local function columns(x) return M.reshape(M.movedim(x, -2, 1), x.shape[#x.shape - 1], -1) end
+local FEW = 32                             -- columns; with more, a product for each matrix costs less than to move them
 R.matmul = {
   a = function(g, b, a_shape)
     if #b.shape == 1 then return M.unsqueeze(g, -1) * b end
     if #a_shape == 1 then return ops.matmul(b, M.unsqueeze(g, -1)):squeeze(-1) end
-    if #a_shape == 2 and #b.shape > 2 then     -- one matrix against many columns: one product
+    if #a_shape == 2 and #b.shape > 2 and b.shape[#b.shape] <= FEW and M.numel(g) > 0 and M.numel(b) > 0 then      -- one product
       return ops.matmul(columns(g), M.t(columns(b)))
     end
     return ops.matmul(g, M.transpose(b, -2, -1))
