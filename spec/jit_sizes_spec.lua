@@ -147,6 +147,25 @@ describe("a trace of a model that takes multiples of a number", function()
     helper.exact(drawn, tycho.rand(2))
   end)
 
+  it("of an earlier version, whose pools have a divisor of 0 for none, still runs", function()
+    local function saved_with(model, x, change)
+      loaded(jit.trace(model, x))
+      local tensors, json = core.read_safetensors(path)
+      local names, list, p = {}, {}, core.json_decode(json)
+      for name, t in pairs(tensors) do names[#names + 1], list[#list + 1] = name, t end
+      for _, node in ipairs(p.tycho_program.nodes) do change(node) end
+      core.write_safetensors(path, names, list, core.json_encode(p))
+    end
+    local pool, x = nn.AvgPool2d(2), tycho.randn(1, 2, 4, 4)
+    saved_with(pool, x, function(node)
+      assert.is_nil(node.args.divisor_override)
+      node.args.divisor_override = 0
+    end)
+    helper.close(jit.load(path)(x), pool(x))
+    saved_with(nn.BatchNorm2d(2), x, function(node) node.args.mean = 5 end)
+    helper.fails("node 1 (batch_norm_stats) must change a value", jit.load, path)
+  end)
+
   it("is checked when it is loaded", function()
     loaded(jit.trace(Patches(4), tycho.randn(2, 3, 16, 8)))
     local tensors, json = core.read_safetensors(path)

@@ -7,6 +7,7 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 local modes = require "tycho.modes"
+local recompute = require "tycho.recompute"
 local P = require "tycho.jit_program"
 local ops, M, program = core.ops, core.methods, core.program
 local allowed, is_value, each_value, walk = P.allowed, P.is_value, P.each_value, P.walk
@@ -124,18 +125,18 @@ end
 -- it may change more of them.
 local function trials_of(model, a, state)
   local _, _, _, changed = P.changed(a.events)
-  local values, kept, draws = {}, {}, {cpu = core.ops.rng_state {device = "cpu"}}
+  local values, kept = {}, {}
   for i, v in ipairs(changed) do values[i] = program.value(a.p, v) end
   for _, s in ipairs(#changed > 0 and state or {}) do values[#values + 1] = s.tensor:detach() end
   for i, t in ipairs(values) do kept[i] = ops.clone(t) end
   return function(inputs)
-    for _, x in ipairs(inputs) do draws[x.device] = draws[x.device] or core.ops.rng_state {device = x.device} end
+    local generators = recompute.generators(false, unpack(inputs))
     local ok, r = pcall(record, model, inputs)
     for _, x in ipairs(inputs) do
       if x.device ~= "cpu" then ok = pcall(core.gpu.synchronize, x.device) and ok end
     end
     modes.no_grad(function() for i, t in ipairs(values) do M.copy_(t, kept[i]) end end)
-    for _, generator in pairs(draws) do core.ops.set_rng_state(generator) end
+    recompute.restore(generators)
     return ok, r
   end
 end
@@ -375,10 +376,9 @@ local function note_free_sizes(p, model, copies, a, state)
   end
   if not p.free then return end
   table.sort(p.free)
-  local multiples = false
-  for _, d in ipairs(p.free) do multiples = multiples or steps[d] > 1 end
-  p.steps = multiples and {} or nil
-  for i, d in ipairs(multiples and p.free or {}) do p.steps[i] = steps[d] end
+  local own, multiples = {}, false
+  for i, d in ipairs(p.free) do own[i], multiples = steps[d], multiples or steps[d] > 1 end
+  p.steps = multiples and own or nil
 end
 
 ---- the tensors ----

@@ -30,6 +30,7 @@ local function generators(fresh, ...)
   return states
 end
 local function restore(states) for _, state in ipairs(states) do core.ops.set_rng_state(state) end end
+recompute.generators, recompute.restore = generators, restore
 
 -- Memory that fn made and nobody holds is what checkpoints are to save, so a large amount doesn't wait for the collector's next cycle.
 -- After a collection that freed little, the threshold for the next is raised. results: tensors that are held.

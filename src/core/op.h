@@ -50,7 +50,7 @@ typedef struct ty_op {
   int id, nparam, nin, nattr, nout;
   int lead;                            /* how many parameters at the front are single tensors or operands */
   bool has_list;                       /* takes a list of tensors */
-  bool mutates;                        /* changes the operands that are marked "!": if it is set, with the attribute training alone */
+  bool mutates;                        /* changes operands marked "!"; if it has an attribute training, only where that is set */
   bool in_place;                       /* has a form that changes its first operand */
   int device;                          /* slot of the attribute that names the results' device; -1: none */
   int cast_first;                      /* slot of the attribute whose dtype operand 1 is cast to first; -1: none */

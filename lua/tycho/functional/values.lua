@@ -318,13 +318,13 @@ def("nonzero_static", "x, size:int, fill_value:int=0",
   function(x, size, fill)
     if size < 0 then fail("nonzero_static", "size must be at least 0, got %d", size) end
     local n, o = M.numel(x), {dtype = "int64", device = x.device}
+    if M.dim(x) == 0 then return ops.zeros({size, 0}, o) end
     local found = M.flatten(ops.ne(x, 0))
     local count = ops.cumsum(M.long(found), 1)
     local to = ops.where(ops.logical_and(found, ops.le(count, size)), count, size + 1)       -- the others' row is dropped
     local at = ops.scatter(ops.zeros({size + 1}, o), 1, to, ops.range(1, n, 1, o))
     at = ops.slice(at, 1, 1, size)
     local none, columns, step = ops.eq(at, 0), {}, n
-    if M.dim(x) == 0 then return ops.zeros({size, 0}, o) end
     for d, extent in ipairs(x.shape) do
       step = step / math.max(extent, 1)
       columns[d] = ops.where(none, fill, ops.remainder(ops.floor_divide(at - 1, math.max(step, 1)), math.max(extent, 1)) + 1)
