@@ -125,6 +125,27 @@ describe("oneDNN #cpu", function()
     end
   end)
 
+  it("convolutions whose filters change between calls: in place, by view, or by another tensor", function()
+    tycho.manual_seed(6)
+    for _, dtype in ipairs(DTYPES) do
+      for _, stride in ipairs {1, 2} do
+        local x, w = tycho.randn(2, 32, 12, 12):to(dtype), tycho.randn(16, 32, 3, 3):to(dtype)
+        local function check(what)
+          local options = {stride = stride, padding = 1}
+          close(F.conv2d(x, w, nil, options), F.conv2d(x:double(), w:double(), nil, options), 288, dtype, what .. ", stride " .. stride)
+        end
+        check "new"
+        check "again"
+        w:mul_(2)
+        check "changed"
+        w:select(1, 3):zero_()
+        check "a part changed"
+        w = w:clone():neg_()
+        check "another tensor"
+      end
+    end
+  end)
+
   it("recurrent layers in bfloat16 are those by float32's products", function()
     if not core.native_bf16() then return end
     tycho.manual_seed(6)

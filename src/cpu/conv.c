@@ -158,55 +158,6 @@ static ty_status plain(ty_call *c) {
   return s;
 }
 
-/* Whether oneDNN can't be given the convolution as it is (is_right in dnnl.c), but as by_steps gives it. */
-static bool steps_along_width(const ty_convolution *v) {
-  const int64_t s = v->windows.stride[1];
-  return v->which == TY_CONV_Y && v->x->dtype == TY_BF16 && s > 1 && v->w->shape[3] >= s && v->windows.dilation[1] == 1 &&
-    v->windows.groups == 1 && s * v->x->shape[1] <= TY_CONV_CHANNELS;
-}
-
-/* A forward convolution of bfloat16 by oneDNN, whose windows step by s along the width: s neighbouring columns are seen as one of s times
- * the channels, so that windows step by one. Channels-last, rows of x are such columns once they begin with their padding. */
-static ty_status by_steps(ty_ctx *ctx, const ty_convolution *v, bool *done) {
-  const int64_t s = v->windows.stride[1], pad = v->windows.padding[1], n = v->x->shape[0], ch = v->x->shape[1], h = v->x->shape[2],
-    width = v->x->shape[3], o = v->w->shape[0], kh = v->w->shape[2], kw = v->w->shape[3], taps = (kw + s - 1) / s,
-    columns = v->y->shape[3] - 1 + taps, row = columns * s * ch, first = TY_MIN(pad * ch, row),
-    have = TY_MIN(width * ch, row - first);
-  ty_meta mx = {.dtype = TY_BF16, .ndim = 4, .shape = {n, s * ch, h, columns}, .has_stride = true},
-    mw = {.dtype = TY_BF16, .ndim = 4, .shape = {o, s * ch, kh, taps}};
-  ty_channels_last_strides(mx.shape, 4, mx.stride);
-  ty_convolution u = *v;
-  u.windows.stride[1] = 1;
-  u.windows.padding[1] = 0;
-  u.x = u.w = NULL;
-  ty_status st = ty_empty(ctx, &ty_cpu, &mx, &u.x);
-  if (st == TY_OK) st = ty_empty(ctx, &ty_cpu, &mw, &u.w);
-  if (st == TY_OK) {
-    const uint16_t *x = ty_data(v->x), *w = ty_data(v->w);
-    uint16_t *to = ty_data(u.x), *tw = ty_data(u.w);
-    #pragma omp parallel for num_threads(ty_threads_for(n * h * row)) schedule(static)
-    for (int64_t i = 0; i < n * h; i++) {
-      memset(to + i * row, 0, 2 * (size_t)first);
-      memcpy(to + i * row + first, x + i * width * ch, 2 * (size_t)have);
-      memset(to + i * row + first + have, 0, 2 * (size_t)(row - first - have));
-    }
-    #pragma omp parallel for num_threads(ty_threads_for(o * ch * kh * taps * s)) schedule(static)
-    for (int64_t i = 0; i < o * s; i++) {
-      const int64_t p = i % s, rows = ch * kh;           /* column p of a step, of all taps */
-      for (int64_t k = 0; k < taps; k++) {
-        const uint16_t *from = w + i / s * rows * kw + k * s + p;
-        uint16_t *at = tw + i * rows * taps + k;
-        if (k * s + p < kw) for (int64_t r = 0; r < rows; r++) at[r * taps] = from[r * kw];
-        else for (int64_t r = 0; r < rows; r++) at[r * taps] = 0;
-      }
-    }
-    *done = ty_dnnl_conv(&u);
-  }
-  ty_release(u.x);
-  ty_release(u.w);
-  return st;
-}
-
 /* By depthwise.c or oneDNN, channels-last; *done false: neither could. */
 static ty_status channels_last(ty_call *c, bool *done) {
   const int id = c->op->id;
@@ -222,8 +173,7 @@ static ty_status channels_last(ty_call *c, bool *done) {
   if (s == TY_OK) s = ty_channels_last(c->ctx, y, &v.y);
   if (s == TY_OK) s = ty_contiguous(c->ctx, w, &v.w);
   if (s == TY_OK && bias) s = ty_contiguous(c->ctx, bias, &v.b);
-  if (s == TY_OK && steps_along_width(&v)) s = by_steps(c->ctx, &v, done);
-  else if (s == TY_OK) *done = own ? ty_depthwise_slopes(&v) : ty_dnnl_conv(&v);
+  if (s == TY_OK) *done = own ? ty_depthwise_slopes(&v) : ty_dnnl_conv(&v);
   ty_tensor *const made = o == y ? v.y : o == x ? v.x : v.w;
   if (*done && made != o) s = ty_copy_into(c->ctx, o, made);           /* apply gave the result another layout */
   ty_release(v.x);

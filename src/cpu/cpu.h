@@ -243,7 +243,11 @@ bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *
  * and b (O; NULL: none) contiguous. */
 typedef struct { enum { TY_CONV_Y, TY_CONV_X, TY_CONV_W } which; ty_tensor *x, *w, *y, *b; ty_windows windows; } ty_convolution;
 bool ty_dnnl_conv(const ty_convolution *v);
-#define TY_CONV_CHANNELS 4096                                /* of a group, that oneDNN's bfloat16 forward kernels are given at most */
+/* conv_steps.c: a forward convolution whose windows step along the width (step columns, kw of them, dilation 1), and the same with windows
+ * that step by one. rows: of all pictures. */
+typedef struct { int64_t step, rows, ch, width, padding, o, kh, kw, columns, taps; } ty_steps;
+void ty_steps_of_rows(const ty_steps *v, const uint16_t *x, uint16_t *to);
+void ty_steps_of_filters(const ty_steps *v, const uint16_t *w, uint16_t *to);
 bool ty_depthwise_takes(const ty_convolution *v);            /* whatever the layouts */
 bool ty_depthwise_slopes(const ty_convolution *v);           /* computes w, float32, if taken; false: nothing was done */
 typedef struct {

@@ -43,6 +43,7 @@ enum { FORWARD = TY_CONV_Y, BACKWARD_INPUT = TY_CONV_X, BACKWARD_WEIGHT = TY_CON
  * operands' strides, then w[3] the result's row stride, y[3] whether the result is added to; wide: the result is float32. */
 typedef struct {
   int64_t kind, bf16, wide, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
+  ty_steps by;                             /* step > 1: x and w are made so for each call */
 } key;
 
 /* own: in the primitive's order. Only where the user's order differs: plain, in that order, and reorder, from one to the other. */
@@ -248,6 +249,17 @@ static bool sees_padding_alone(const key *k, int dim) {
   return false;
 }
 
+/* The kernels for AMX are wrong where windows step along the width, and end the process from about 5,200 channels on. */
+#define MANY_CHANNELS 4096
+static void see_as_steps(key *k) {
+  const int64_t s = k->stride[1];
+  if (!k->bf16 || k->kind != FORWARD || s == 1 || k->w[3] < s || k->dil[1] != 1 || k->groups != 1 || s * k->x[1] > MANY_CHANNELS) return;
+  const int64_t taps = (k->w[3] + s - 1) / s, columns = k->y[3] - 1 + taps;
+  k->by = (ty_steps){.step = s, .rows = k->x[0] * k->x[2], .ch = k->x[1], .width = k->x[3], .padding = k->pad[1], .o = k->w[0],
+                     .kh = k->w[2], .kw = k->w[3], .columns = columns, .taps = taps};
+  k->x[1] = k->w[1] = s * k->by.ch, k->x[3] = columns, k->w[3] = taps, k->stride[1] = 1, k->pad[1] = 0;
+}
+
 /* Whether oneDNN is right for a convolution. Seen, with random shapes, valgrind, and memory that isn't zeroed: versions 2.6 and 3.7 don't
  * agree with the definition, or read and write past their buffers, in all of these. */
 static bool is_right(const key *k) {
@@ -256,8 +268,7 @@ static bool is_right(const key *k) {
   if (point && strided && (from % 16 || to % 16)) return false;
   if (sees_padding_alone(k, 0) || sees_padding_alone(k, 1)) return false;
   if (!k->bf16) return true;
-  if (k->kind == FORWARD && k->stride[1] > 1 && k->w[3] > 1) return false;    /* kernels for AMX; conv.c gives others instead */
-  if (k->kind == FORWARD && !point && from > TY_CONV_CHANNELS) return false;  /* ends the process from about 5,200 on */
+  if (k->kind == FORWARD && ((k->stride[1] > 1 && k->w[3] > 1) || (!point && from > MANY_CHANNELS))) return false;
   if (k->kind == FORWARD)                  /* windows with gaps between them; a result of one column */
     return point || !strided || (k->w[2] >= k->stride[0] && k->w[3] >= k->stride[1] && k->y[3] > 1);
   if (k->kind == BACKWARD_INPUT) return !(point && to % 2);
@@ -323,16 +334,19 @@ static entry *find(const key *k) {
   return e;
 }
 
+/* Whether w's contents have to be read: they aren't those that its buffer holds. */
+static bool is_news(const entry *e, const ty_tensor *w) {
+  return !e->w.reorder || w->storage->exposed || e->id != w->storage->id || e->version != ty_version(w) || e->from != ty_data(w);
+}
+
 static bool run(entry *e, const ty_tensor *w, const ty_tensor *b) {
   const bool to_x = e->k.kind == BACKWARD_INPUT, to_w = e->k.kind == BACKWARD_WEIGHT, to_y = e->k.kind == FORWARD;
-  const uint32_t version = ty_version(w);
   if (e->b) dnnl_memory_set_data_handle(e->b, ty_data(b));
-  if (e->w.reorder && !to_w &&
-      (w->storage->exposed || e->id != w->storage->id || e->version != version || e->from != ty_data(w))) {
+  if (e->w.reorder && !to_w && is_news(e, w)) {
     e->from = NULL;
     if (!turn(&e->w, false)) return false;
     e->id = w->storage->id;
-    e->version = version;
+    e->version = ty_version(w);
     e->from = ty_data(w);
   }
   if ((e->x.reorder && !to_x && !turn(&e->x, false)) || (e->y.reorder && !to_y && !turn(&e->y, false))) return false;
@@ -344,11 +358,25 @@ static bool run(entry *e, const ty_tensor *w, const ty_tensor *b) {
   return dnnl_stream_wait(stream) == dnnl_success;
 }
 
-static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
-  const bool done = bind(&e->x, ty_data(x)) && bind(&e->w, ty_data(w)) && bind(&e->y, ty_data(y)) && run(e, w, b);
+static bool execute_on(entry *e, void *px, void *pw, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
+  const bool done = bind(&e->x, px) && bind(&e->w, pw) && bind(&e->y, ty_data(y)) && run(e, w, b);
   unbind(&e->x);
   unbind(&e->y);
   if (e->k.kind == BACKWARD_WEIGHT) unbind(&e->w);
+  return done;
+}
+
+static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
+  const ty_steps *by = &e->k.by;
+  if (!by->step) return execute_on(e, ty_data(x), ty_data(w), w, b, y);
+  const int64_t column = by->step * by->ch;
+  void *px = ty_scratch(2 * (size_t)(by->rows * by->columns * column)), *pw = ty_data(w), *filters = NULL;
+  if (px) ty_steps_of_rows(by, ty_data(x), px);
+  if (is_news(e, w) && (pw = filters = ty_scratch(2 * (size_t)(by->o * column * by->kh * by->taps))))
+    ty_steps_of_filters(by, ty_data(w), filters);
+  const bool done = px && pw && execute_on(e, px, pw, w, b, y);
+  ty_scratch_free(px);
+  ty_scratch_free(filters);
   return done;
 }
 
@@ -364,6 +392,7 @@ bool ty_dnnl_conv(const ty_convolution *v) {
   k.bias = v->b != NULL;
   k.threads = ty_get_num_threads();
   see_as_rows(&k);
+  see_as_steps(&k);
   pthread_mutex_lock(&lock);
   entry *e = ready() ? find(&k) : NULL;
   const bool done = e && !e->failed && execute(e, x, w, v->b, y);
