@@ -9329,10 +9329,75 @@ tycho.vision.ops = {}
 ---@overload fun(output_size?: any, spatial_scale?: any, sampling_ratio?: any, aligned?: any): tycho.vision.ops.RoIAlign
 tycho.vision.ops.RoIAlign = {}
 
+--- `(output_size, spatial_scale, sampling_ratio)` ps_roi_align as a layer, called with pictures and boxes.
+---@class tycho.vision.ops.PSRoIAlign: tycho.nn.Module
+---@overload fun(output_size?: any, spatial_scale?: any, sampling_ratio?: any): tycho.vision.ops.PSRoIAlign
+tycho.vision.ops.PSRoIAlign = {}
+
+--- `(output_size, spatial_scale)` roi_pool as a layer, called with pictures and boxes.
+---@class tycho.vision.ops.RoIPool: tycho.nn.Module
+---@overload fun(output_size?: any, spatial_scale?: any): tycho.vision.ops.RoIPool
+tycho.vision.ops.RoIPool = {}
+
+--- `(featmap_names, output_size, sampling_ratio, {canonical_scale=224, canonical_level=4})` roi_align of each box on the level of a pyramid that fits its size (Lin et al. 2017): one of canonical_scale pixels on canonical_level, one half as large on the next finer level; level l is the features that are 2^l times smaller than the pictures. Called with features, boxes (a list with a matrix (L, 4) for each picture, in the pictures' pixels) and the pictures' sizes (a list of {height, width}); featmap_names lists the fields of the features that are used, finest first, as {1, 2, 3}. Gives (K, C, height, width) in the boxes' order. Waits for the GPU.
+---@class tycho.vision.ops.MultiScaleRoIAlign: tycho.nn.Module
+---@overload fun(featmap_names?: any, output_size?: any, sampling_ratio?: any, options?: any): tycho.vision.ops.MultiScaleRoIAlign
+tycho.vision.ops.MultiScaleRoIAlign = {}
+
+--- `(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true)` deform_conv2d as a layer, called with pictures, offset and mask (or nil).
+---@class tycho.vision.ops.DeformConv2d: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, dilation?: any, groups?: any, bias?: any): tycho.vision.ops.DeformConv2d
+tycho.vision.ops.DeformConv2d = {}
+
 --- `(p, mode)` stochastic_depth as a layer, for residual branches.
 ---@class tycho.vision.ops.StochasticDepth: tycho.nn.Module
 ---@overload fun(p?: any, mode?: any): tycho.vision.ops.StochasticDepth
 tycho.vision.ops.StochasticDepth = {}
+
+--- `(dims)` permute as a layer.
+---@class tycho.vision.ops.Permute: tycho.nn.Module
+---@overload fun(dims?: any): tycho.vision.ops.Permute
+tycho.vision.ops.Permute = {}
+
+--- `(in_channels, out_channels, kernel_size=3, stride=1, padding=nil, groups=1, norm_layer=nn.BatchNorm2d, activation_layer=nn.ReLU, dilation=1, {bias=nil})` a convolution that keeps the size (unless padding is given), norm_layer(out_channels) and activation_layer(); false: none. bias: by default only without a norm. Conv3dNormActivation: of volumes.
+---@class tycho.vision.ops.Conv2dNormActivation: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, groups?: any, norm_layer?: any, activation_layer?: any, dilation?: any, options?: any): tycho.vision.ops.Conv2dNormActivation
+tycho.vision.ops.Conv2dNormActivation = {}
+
+--- `(in_channels, out_channels, kernel_size=3, stride=1, padding=nil, groups=1, norm_layer=nn.BatchNorm2d, activation_layer=nn.ReLU, dilation=1, {bias=nil})` a convolution that keeps the size (unless padding is given), norm_layer(out_channels) and activation_layer(); false: none. bias: by default only without a norm. Conv3dNormActivation: of volumes.
+---@class tycho.vision.ops.Conv3dNormActivation: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, groups?: any, norm_layer?: any, activation_layer?: any, dilation?: any, options?: any): tycho.vision.ops.Conv3dNormActivation
+tycho.vision.ops.Conv3dNormActivation = {}
+
+--- `(in_channels, hidden_channels, norm_layer=nil, activation_layer=nn.ReLU, inplace=nil, bias=true, dropout=0)` Linear layers to each of the sizes of the list hidden_channels, each but the last followed by norm_layer(size), activation_layer() and Dropout, the last by Dropout.
+---@class tycho.vision.ops.MLP: tycho.nn.Module
+---@overload fun(in_channels?: any, hidden_channels?: any, norm_layer?: any, activation_layer?: any, inplace?: any, bias?: any, dropout?: any): tycho.vision.ops.MLP
+tycho.vision.ops.MLP = {}
+
+--- `(input_channels, squeeze_channels, activation=nn.ReLU, scale_activation=nn.Sigmoid)` scales each channel by a function of all channels' means (Hu et al. 2018).
+---@class tycho.vision.ops.SqueezeExcitation: tycho.nn.Module
+---@overload fun(input_channels?: any, squeeze_channels?: any, activation?: any, scale_activation?: any): tycho.vision.ops.SqueezeExcitation
+tycho.vision.ops.SqueezeExcitation = {}
+
+--- `(num_features, eps=1e-5)` batch norm in evaluation, whatever the mode, whose statistics, weight and bias are buffers.
+---@class tycho.vision.ops.FrozenBatchNorm2d: tycho.nn.Module
+---@overload fun(num_features?: any, eps?: any): tycho.vision.ops.FrozenBatchNorm2d
+tycho.vision.ops.FrozenBatchNorm2d = {}
+
+--- one more level of a pyramid: every second pixel of the coarsest.
+---@class tycho.vision.ops.LastLevelMaxPool: tycho.nn.Module
+---@overload fun(): tycho.vision.ops.LastLevelMaxPool
+tycho.vision.ops.LastLevelMaxPool = {}
+
+--- `(in_channels, out_channels)` two more levels, by convolutions of stride 2 (Lin et al. 2017, RetinaNet): of the coarsest result if in_channels and out_channels are the same, else of the coarsest input.
+---@class tycho.vision.ops.LastLevelP6P7: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any): tycho.vision.ops.LastLevelP6P7
+tycho.vision.ops.LastLevelP6P7 = {}
+
+--- `(in_channels_list, out_channels, extra_blocks=nil, norm_layer=nil)` brings features of several scales to out_channels, each with what the coarser ones know (Lin et al. 2017). Called with a list of features (N, C, H, W), finest first, whose channels are in_channels_list; gives such a list. extra_blocks(results, inputs): a module that adds levels, as LastLevelMaxPool().
+---@class tycho.vision.ops.FeaturePyramidNetwork: tycho.nn.Module
+---@overload fun(in_channels_list?: any, out_channels?: any, extra_blocks?: any, norm_layer?: any): tycho.vision.ops.FeaturePyramidNetwork
+tycho.vision.ops.FeaturePyramidNetwork = {}
 
 --- the same memory without history: changes in place show in both
 function Tensor:detach() end
@@ -12650,12 +12715,66 @@ function tycho.vision.ops.batched_nms(boxes, scores, idxs, iou_threshold) end
 ---@param aligned? any
 function tycho.vision.ops.roi_align(input, boxes, output_size, spatial_scale, sampling_ratio, aligned) end
 
+--- `(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1)` roi_align, aligned, in which each cell of the grid has channels of its own: (N, C * height * width, H, W) gives (K, C, height, width) (Dai et al. 2016).
+---@param input any
+---@param boxes any
+---@param output_size any
+---@param spatial_scale? any
+---@param sampling_ratio? any
+function tycho.vision.ops.ps_roi_align(input, boxes, output_size, spatial_scale, sampling_ratio) end
+
+--- `(input, boxes, output_size, spatial_scale=1)` as roi_align, but boxes are rounded to whole pixels, and a cell is the maximum of its pixels, 0 where it has none (Girshick 2015). Waits for the GPU.
+---@param input any
+---@param boxes any
+---@param output_size any
+---@param spatial_scale? any
+function tycho.vision.ops.roi_pool(input, boxes, output_size, spatial_scale) end
+
+--- `(input, offset, weight, bias=nil, stride=1, padding=0, dilation=1, mask=nil)` (N, C, H, W) and weight (O, C/groups, KH, KW) give (N, O, OH, OW). offset (N, 2 * parts * KH * KW, OH, OW): by how many pixels down, then right, each point of a window lies beside its place; parts divide the channels. mask (N, parts * KH * KW, OH, OW) multiplies the points. Outside of the picture is 0.
+---@param input any
+---@param offset any
+---@param weight any
+---@param bias? any
+---@param stride? any
+---@param padding? any
+---@param dilation? any
+---@param mask? any
+function tycho.vision.ops.deform_conv2d(input, offset, weight, bias, stride, padding, dilation, mask) end
+
 --- `(input, p, mode, training=true)` in training, with probability p zeros, else input / (1 - p); mode: "batch" for all of it, "row" for each row separately.
 ---@param input any
 ---@param p any
 ---@param mode any
 ---@param training? any
 function tycho.vision.ops.stochastic_depth(input, p, mode, training) end
+
+--- `(input, p, block_size, {eps=1e-6, training=true})` in training, zeros blocks of block_size x block_size elements of each channel of (N, C, H, W), about the share p of all elements, and scales the others so that their sum stays (Ghiasi et al. 2018). DropBlock2d(p, block_size, {eps=1e-6}) is the layer.
+---@param input any
+---@param p any
+---@param block_size any
+---@param options? table
+function tycho.vision.ops.DropBlock2d(input, p, block_size, options) end
+
+--- `(input, p, block_size, {eps=1e-6, training=true})` in training, zeros blocks of block_size x block_size elements of each channel of (N, C, H, W), about the share p of all elements, and scales the others so that their sum stays (Ghiasi et al. 2018). DropBlock2d(p, block_size, {eps=1e-6}) is the layer.
+---@param input any
+---@param p any
+---@param block_size any
+---@param options? table
+function tycho.vision.ops.drop_block2d(input, p, block_size, options) end
+
+--- `(input, p, block_size, {eps=1e-6, training=true})` drop_block2d of volumes (N, C, D, H, W); DropBlock3d is the layer.
+---@param input any
+---@param p any
+---@param block_size any
+---@param options? table
+function tycho.vision.ops.DropBlock3d(input, p, block_size, options) end
+
+--- `(input, p, block_size, {eps=1e-6, training=true})` drop_block2d of volumes (N, C, D, H, W); DropBlock3d is the layer.
+---@param input any
+---@param p any
+---@param block_size any
+---@param options? table
+function tycho.vision.ops.drop_block3d(input, p, block_size, options) end
 
 --- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error if the distribution has none.
 function classes.Distribution:cdf() end

@@ -51,4 +51,35 @@ for ratio in (-1, 2):
         x.grad = None
         (V.roi_align(x, rois, (3, 2), 0.9, ratio, aligned) ** 2).sum().backward()
         out[name + ".grad"] = x.grad
+x = torch.randn(2, 12, 8, 9).requires_grad_()
+out["deep"] = x.detach()
+for name, y in (("ps_roi_align.2", V.ps_roi_align(x, rois, (3, 2), 0.9, 2)), ("ps_roi_align.any", V.ps_roi_align(x, rois[:1] + [rois[1][1:]], (3, 2), 0.9)),
+                ("roi_pool", V.roi_pool(x, rois, (3, 2), 0.9))):
+    x.grad = None
+    (y ** 2).sum().backward()
+    out[name], out[name + ".grad"] = y.detach(), x.grad
+levels = {str(i): torch.randn(2, 3, 16 >> i, 24 >> i) for i in range(3)}
+far = [torch.tensor([[1.0, 1, 6, 7], [0, 2, 92, 60], [3, 10, 40, 39]]), torch.tensor([[4.0, 1, 4.2, 1.1], [2, 2, 40, 31]])]
+out.update({"level." + k: v for k, v in levels.items()} | {"far.1": far[0], "far.2": far[1]})
+out["multi"] = V.MultiScaleRoIAlign(["0", "1", "2"], 3, 2, canonical_scale=30, canonical_level=3)(levels, far, [(62, 96), (64, 95)])
+for i, (stride, padding, dilation, groups, parts, masked) in enumerate([(1, 0, 1, 1, 1, False), (2, 1, 1, 2, 2, True), ((1, 2), (2, 1), (2, 1), 1, 4, True)]):
+    x, w, b = torch.randn(2, 4, 9, 8), torch.randn(6, 4 // groups, 3, 2), torch.randn(6)
+    size = torch.nn.functional.conv2d(x, w, b, stride, padding, dilation, groups).shape[2:]
+    given = [x, torch.randn(2, 2 * parts * 6, *size) * 2, w, b] + ([torch.rand(2, parts * 6, *size)] if masked else [])
+    given = [t.requires_grad_() for t in given]
+    y = V.deform_conv2d(*given[:4], stride, padding, dilation, mask=given[4] if masked else None)
+    (y ** 2).sum().backward()
+    out[f"deform.{i}"] = y
+    for n, t in zip("xowbm", given):
+        out[f"deform.{i}.{n}"], out[f"deform.{i}.{n}.grad"] = t, t.grad
+fpn = V.FeaturePyramidNetwork([3, 3, 3], 4, extra_blocks=V.feature_pyramid_network.LastLevelMaxPool(), norm_layer=torch.nn.BatchNorm2d)
+out.update({"fpn." + k: v.clone() for k, v in fpn.state_dict().items() if "num_batches" not in k})
+for k, v in fpn(dict(levels)).items():
+    out["fpn.level." + k] = v
+retina = V.FeaturePyramidNetwork([3, 3, 3], 4, extra_blocks=V.feature_pyramid_network.LastLevelP6P7(3, 4))
+out.update({"retina." + k: v for k, v in retina.state_dict().items()})
+for k, v in retina(dict(levels)).items():
+    out["retina.level." + k] = v
+se = V.SqueezeExcitation(4, 2)
+out.update({"se." + k: v for k, v in se.state_dict().items()} | {"se.y": se(out["deform.0.x"])})
 save_file({k: v.detach().contiguous() for k, v in out.items()}, os.path.join(os.path.dirname(__file__), "golden", "vision.safetensors"))

@@ -7,12 +7,10 @@ local ffi = require "ffi"
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
-local module = require "tycho.nn.module"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
 local define = core.define
-local vision = {ops = {}}
-local V = vision.ops
+local V = {}
 
 -- Boxes, checked, in a dtype that can hold areas. what: the argument's name.
 local function boxes_of(name, argument, boxes, what)
@@ -222,57 +220,4 @@ end)
 V.batched_nms = define("batched_nms", "boxes, scores, idxs, iou_threshold:number", function(boxes, scores, idxs, threshold)
   return suppress("batched_nms", boxes, scores, idxs, threshold)
 end)
-
----- parts of pictures ----
--- roi_align(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false): the features (N, C, H, W) in each box, as a grid
--- of output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1,
--- and the box; or a list with a matrix (L, 4) for each picture. spatial_scale converts them to the features' pixels. A cell is the mean of
--- sampling_ratio^2 samples or, if that isn't above 0, of about one for each pixel (then it waits for the GPU). aligned: pixels have their
--- centres at halves, and boxes may be smaller than a pixel. Boxes have no gradient.
-V.roi_align = define("roi_align",
-  "input, boxes:any, output_size:pair, spatial_scale:number=1, sampling_ratio:int=-1, aligned:bool=false", require "tycho.roi_align")
-
----- layers ----
--- RoIAlign(output_size, spatial_scale, sampling_ratio, aligned=false): roi_align as a layer, called with pictures and boxes.
-local RoIAlign = module.Module:extend("RoIAlign")
-V.RoIAlign = RoIAlign
-function RoIAlign:init(...)
-  local o = options.arguments("RoIAlign", "output_size, spatial_scale, sampling_ratio, aligned=false", ...)
-  self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned = o.output_size, o.spatial_scale, o.sampling_ratio, o.aligned
-end
-function RoIAlign:forward(x, boxes)
-  return V.roi_align(x, boxes, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned)
-end
-function RoIAlign:extra_repr()
-  local size = self.output_size
-  if type(size) == "table" then size = table.concat(size, "x") end
-  return ("output_size=%s, spatial_scale=%g, sampling_ratio=%d, aligned=%s"):format(size, self.spatial_scale, self.sampling_ratio,
-    tostring(self.aligned))
-end
--- stochastic_depth(input, p, mode, training=true): in training, with probability p zeros, else input / (1 - p); mode: "batch" for all of
--- it, "row" for each row separately.
-V.stochastic_depth = define("stochastic_depth", "input, p:number, mode:enum(batch,row), training:bool=true", function(x, p, mode, training)
-  if not (p >= 0 and p <= 1) then fail("stochastic_depth: p must be in 0..1, got %g", p) end
-  if not training or p == 0 then return x end
-  if p == 1 then return x * 0 end
-  local shape = {mode == "row" and x.shape[1] or 1}
-  for d = 2, M.dim(x) do shape[d] = 1 end
-  return x * (ops.bernoulli(ops.full(shape, 1 - p, {dtype = x.dtype, device = x.device})) / (1 - p))
-end)
--- StochasticDepth(p, mode): stochastic_depth as a layer, for residual branches.
-local StochasticDepth = module.Module:extend("StochasticDepth")
-V.StochasticDepth = StochasticDepth
-function StochasticDepth:init(...)
-  local o = options.arguments("StochasticDepth", "p, mode", ...)
-  self.p, self.mode = options.number("StochasticDepth", "p", o.p, 0), o.mode
-  if self.p > 1 then fail("StochasticDepth: p must be in 0..1, got %g", self.p) end
-  if o.mode ~= "batch" and o.mode ~= "row" then
-    fail("StochasticDepth: mode must be \"batch\" or \"row\", got %s", options.shown(o.mode))
-  end
-end
-function StochasticDepth:forward(x) return V.stochastic_depth(x, self.p, self.mode, self.training) end
-function StochasticDepth:extra_repr() return ("p=%g, mode=%s"):format(self.p, tostring(self.mode)) end
-options.told(V, "vision.ops")
-return options.told(vision, "vision", nil, {transforms = "use tycho.data.transforms", datasets = "use tycho.data.datasets",
-  utils = "use tycho.utils.make_grid and save_image", models = "see examples/resnet18.lua",
-  io = "use data.read_image to read a picture, utils.save_image to write one"})
+return V
