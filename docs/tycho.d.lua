@@ -10623,6 +10623,43 @@ tycho.nn.attention = {}
 ---@param fn any
 function tycho.nn.attention.sdpa_kernel(backends, fn, ...) end
 
+--- `(mask_mod, B, H, Q, K, device)` create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device="cpu"), create_mask: a bool mask (B, H, Q_LEN, KV_LEN) for flex_attention or scaled_dot_product_attention, true where to attend. mask_mod(b, h, q, k) gives it from the places, from 1: int64 tensors of shapes (B, 1, 1, 1), (H, 1, 1), (Q_LEN, 1) and (KV_LEN), as function(b, h, q, k) return q:ge(k) end. B, H: nil if it is the same for all.
+---@param mask_mod any
+---@param B any
+---@param H any
+---@param Q any
+---@param K any
+---@param device any
+function tycho.nn.attention.create_block_mask(mask_mod, B, H, Q, K, device) end
+
+--- `(mask_mod, B, H, Q, K, device)` create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device="cpu"), create_mask: a bool mask (B, H, Q_LEN, KV_LEN) for flex_attention or scaled_dot_product_attention, true where to attend. mask_mod(b, h, q, k) gives it from the places, from 1: int64 tensors of shapes (B, 1, 1, 1), (H, 1, 1), (Q_LEN, 1) and (KV_LEN), as function(b, h, q, k) return q:ge(k) end. B, H: nil if it is the same for all.
+---@param mask_mod any
+---@param B any
+---@param H any
+---@param Q any
+---@param K any
+---@param device any
+function tycho.nn.attention.create_mask(mask_mod, B, H, Q, K, device) end
+
+--- `(mask_mod, ...)` a mask function that is true where all are.
+---@param mask_mod any
+function tycho.nn.attention.and_masks(mask_mod, ...) end
+
+--- `(mask_mod, ...)` one that is true where any is.
+---@param mask_mod any
+function tycho.nn.attention.or_masks(mask_mod, ...) end
+
+--- `(query, key, value, score_mod=nil, block_mask=nil, scale=nil, enable_gqa=false, return_lse=false)` attention of (B, H, Q, D), (B, H, K, D) and (B, H, K, E), whose scores score_mod(score, b, h, q, k) changes before the softmax: score is (B, H, Q, K), float32 or float64, and the places are as create_block_mask's, so that function(s, b, h, q, k) return s + bias[{h, q - k + n}] end adds a learnt bias. It may use tensors that require gradients. block_mask: a bool mask that broadcasts to the scores. return_lse: also gives the scores' log-sum-exp (B, H, Q). With score_mod its memory grows with the number of scores.
+---@param query any
+---@param key any
+---@param value any
+---@param score_mod? any
+---@param block_mask? any
+---@param scale? any
+---@param enable_gqa? any
+---@param return_lse? any
+function tycho.nn.attention.flex_attention(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse) end
+
 --- Ends the wrapper, and gives the module: gradients are this process's own from now on. Until then a module that was wrapped exchanges its gradients, also where the wrapper isn't used any more; one that is wrapped again, in the newest wrapper only.
 function tycho.nn.parallel.DistributedDataParallel:unwrap() end
 

@@ -391,4 +391,46 @@ describe("attention", function()
     helper.fails("argument 1 must be a boolean", cuda.enable_flash_sdp, 1)
     assert.is_true(pcall(sdpa_kernel, "math", error) == false and cuda.flash_sdp_enabled())
   end)
+
+  it("by a program's functions of scores and places (PyTorch's flex_attention)", function()
+    local A, G = tycho.nn.attention, helper.read "spec/golden/flex_attention.safetensors"
+    local function leaf(name) return G[name]:clone():requires_grad_() end
+    local q, k, v, bias = leaf "q", leaf "k", leaf "v", leaf "bias"
+    local function score(s, _, h, i, j) return (s / 1.5):tanh() * 1.5 + bias[{h, i - j + 8}] end
+    local y = A.flex_attention(q, k, v, score, nil, 0.7, true)
+    helper.close(y, G.y, "result", 1e-12)
+    y:backward(tycho.range(0, y:numel() - 1, 1, {dtype = "float64"}):cos():view(y.shape))
+    for name, t in pairs {q = q, k = k, v = v, bias = bias} do helper.close(t.grad, G[name .. ".grad"], "gradient of " .. name, 1e-11) end
+    local function near(b, _, i, j) return (i + b):ge(j) end
+    local function some(_, h, _, j) return ((j + h - 2) % 5):ne(0) end
+    local mask = A.create_block_mask(A.and_masks(near, some), 2, 4, 5, 7, {device = q.device})
+    helper.exact(mask, G.mask)
+    local masked, lse = A.flex_attention(q, k, v, score, mask, {scale = 0.7, enable_gqa = true, return_lse = true})
+    helper.close(masked, G.masked, "masked", 1e-12)
+    helper.close(lse, G.lse, "log-sum-exp", 1e-12)
+    -- without a score function: the fused op
+    local plainly = A.flex_attention(q, k, v, nil, mask, {enable_gqa = true})
+    helper.close(plainly, A.flex_attention(q, k, v, function(s) return s end, mask, {enable_gqa = true}), "fused", 1e-12)
+    local either = A.create_mask(A.or_masks(near, some), nil, nil, 3, 4, q.device)
+    assert.same({1, 1, 3, 4}, {unpack(either.shape)})
+    -- 16 bits: scores in float32
+    local half = A.flex_attention(q:half(), k:half(), v:half(), function(s)
+      assert.equal("float32", s.dtype)
+      return s
+    end, nil, {enable_gqa = true})
+    assert.equal("float16", half.dtype)
+    helper.close(half:double(), A.flex_attention(q, k, v, nil, nil, {enable_gqa = true}), "half", 5e-3)
+    helper.fails("create_block_mask: mask_mod must give a bool tensor, got a tensor of int64", A.create_block_mask,
+      function(_, _, i, j) return i - j end, 1, 1, 2, 2, q.device)
+    helper.fails("mask_mod gave shape 3; it must broadcast to 1x1x2x2", A.create_block_mask,
+      function() return tycho.ones(3, {dtype = "bool"}) end, 1, 1, 2, 2, q.device)
+    helper.fails("create_block_mask: Q_LEN must be a whole number from 0, got nil", A.create_block_mask, near, 1, 1)
+    helper.fails("and_masks: argument 2 must be a function, got nil", A.and_masks, near, nil)
+    helper.fails("flex_attention: score_mod must give a floating tensor, got a tensor of bool", A.flex_attention, q, k, v,
+      function(s) return s:gt(0) end, {enable_gqa = true})
+    helper.fails("flex_attention: block_mask must be bool, got float32", A.flex_attention, q, k, v, nil, tycho.zeros(5, 7))
+    helper.fails("flex_attention: argument 4 (score_mod) must be a function, got 3", A.flex_attention, q, k, v, 3)
+    helper.fails("4 query heads must be a multiple of the 3 key heads", A.flex_attention, q, tycho.zeros(2, 3, 7, 3, {dtype = "float64"}),
+      tycho.zeros(2, 3, 7, 2, {dtype = "float64"}), score, {enable_gqa = true})
+  end)
 end)

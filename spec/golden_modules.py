@@ -15,6 +15,26 @@ for i, (n, k, how) in enumerate(ORTHOGONAL):
                   key + "weight": layer.weight.detach().clone(), key + "grad": learned.grad.clone()})
 save_file({k: v.contiguous() for k, v in store.items()}, os.path.join(OUT, "orthogonal.safetensors"))
 
+import warnings
+from torch.nn.attention.flex_attention import flex_attention, create_mask
+warnings.simplefilter("ignore")
+q, k, v = (values(s, f64, salt=i).requires_grad_() for i, s in enumerate([(2, 4, 5, 3), (2, 2, 7, 3), (2, 2, 7, 2)]))
+bias, cap = (values((4, 12), f64, salt=5) / 2).requires_grad_(), 1.5
+mask = create_mask(lambda b, h, q, k: (q + 1 + b >= k) & ((k + h) % 5 != 0), 2, 4, 5, 7, device="cpu")
+wide = [t.detach().repeat_interleave(2, 1) for t in (k, v)]
+y = flex_attention(q.detach(), *wide, lambda s, b, h, q, k: cap * torch.tanh(s / cap) + bias.detach()[h, q - k + 7], scale=0.7)
+# written out, for gradients, which that function doesn't have on a CPU
+s = cap * torch.tanh(torch.einsum("bhqd,bhkd->bhqk", q, k.repeat_interleave(2, 1)) * 0.7 / cap)
+s = s + bias[torch.arange(4)[:, None, None], torch.arange(5)[:, None] - torch.arange(7) + 7]
+out = s.softmax(-1) @ v.repeat_interleave(2, 1)
+assert torch.allclose(out, y)
+out.backward(torch.cos(torch.arange(y.numel(), dtype=f64)).reshape(y.shape))
+s = torch.where(mask, s, -torch.inf)
+masked = torch.nan_to_num(s.softmax(-1)) @ v.repeat_interleave(2, 1)
+store = {"q": q, "k": k, "v": v, "bias": bias, "y": y, "masked": masked, "lse": s.logsumexp(-1), "q.grad": q.grad, "k.grad": k.grad,
+         "v.grad": v.grad, "bias.grad": bias.grad, "mask": mask}
+save_file({k: v.detach().clone().contiguous() for k, v in store.items()}, os.path.join(OUT, "flex_attention.safetensors"))
+
 net = torch.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12], div_value=2.0, head_bias=True).double()
 with torch.no_grad():
     for i, p in enumerate(net.parameters()): p.copy_(values(p.shape, f64, salt=i) / 3)

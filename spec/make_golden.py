@@ -363,7 +363,7 @@ for part in ("golden_more.py", "golden_linalg.py", "golden_spectral.py", "golden
 
 os.makedirs(OUT, exist_ok=True)
 for f in os.listdir(OUT):
-    if f.endswith(".safetensors") and f[:-12] not in ("cnn", "layers", "optimizers", "models", "amp", "pictures", "transforms", "distributions", "orthogonal", "adaptive_softmax", "vision"): os.unlink(os.path.join(OUT, f))
+    if f.endswith(".safetensors") and f[:-12] not in ("cnn", "layers", "optimizers", "models", "amp", "pictures", "transforms", "distributions", "orthogonal", "adaptive_softmax", "flex_attention", "vision"): os.unlink(os.path.join(OUT, f))
 for name, (store, cases) in sorted(files.items()):
     save_file(store or {"none": torch.zeros(0)}, os.path.join(OUT, name + ".safetensors"), {"tycho": json.dumps(cases)})
 
