@@ -37,6 +37,7 @@ describe("bad input", function()
     fails("zeros: 'flaot32' is not a dtype; did you mean 'float32'?", tycho.zeros, 2, {dtype = "flaot32"})
     fails("zeros: size -1 is negative", tycho.zeros, -1)
     fails("too large", tycho.zeros, 2 ^ 50)
+    fails("out of memory", tycho.zeros, 2 ^ 47, {dtype = "float64"})       -- 2^48 elements are the most, of any dtype
     fails("at most 8 dims", tycho.zeros, 1, 1, 1, 1, 1, 1, 1, 1, 1)
     fails("not available", tycho.zeros, 2, {device = "cuda:15"})
     fails("cat: argument 1 (tensors) must be a list of tensors, got number at 2", tycho.cat, {tycho.ones(1), 2})
@@ -45,6 +46,15 @@ describe("bad input", function()
         tycho.tensordot, tycho.ones(2, 3), tycho.ones(3, 2), n)
     end
     fails("cat: argument 1 is an empty list", tycho.cat, {})
+    for _, signature in ipairs {"x, mode:enum(a,b", "x, n:int(", "x, n:whole", "x, x:", "x, -"} do
+      fails("bad signature", core.define, "named", signature, print)
+    end
+    for text, value in pairs {["a number that isn't finite"] = {a = {NaN}}, ["neither a table"] = {print}, ["isn't UTF-8"] = {"\255"},
+        ["a list that has other fields too"] = {1, 2, a = 3}, ["a key that is neither"] = {[2.5] = 1}} do
+      fails("can't be written as JSON: it has", core.json_encode, value)
+      fails(text, core.json_encode, value)
+    end
+    assert.equal('{"a":[1,2.5,"x"],"b":{},"c":true}', core.json_encode {a = {1, 2.5, "x"}, b = {}, c = true})
     fails("tensor 2 has shape 3x3; apart from dim 1 it must match tensor 1 of shape 2x2", tycho.cat, {tycho.ones(2, 2), tycho.ones(3, 3)})
     fails("don't broadcast: dim 2 has 3 and 4 elements", tycho.add, tycho.ones(2, 3), tycho.ones(2, 4))
     fails("index 0", tycho.gather, tycho.ones(2), 1, tycho.tensor({0}, {dtype = "int64"}))

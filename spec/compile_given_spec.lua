@@ -385,4 +385,22 @@ describe("compile, a call that leaves the record,", function()
       return function(k) return {f(tycho.full({2}, k))} end
     end)
   end)
+
+  it("gives results that are nested; too deeply, an error leaves nothing open", function()
+    local levels = 1000
+    local f = tycho.compile(function(x)
+      local deep = {x + 1}
+      for _ = 1, levels do deep = {deep} end
+      return deep
+    end)
+    for k = 1, 4 do
+      local deep = f(tycho.full({2}, k))
+      while type(deep) == "table" do deep = deep[1] end
+      assert.equal(k + 1, deep[1])
+    end
+    assert.is_true(f:report()[1].compiled)
+    levels = 40000
+    helper.fails("nested too deeply", f, tycho.ones(2))
+    assert.is_false(require("tycho.core").program.active())
+  end)
 end)

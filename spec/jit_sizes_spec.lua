@@ -180,4 +180,23 @@ describe("a trace of a model that takes multiples of a number", function()
       helper.fails(text, jit.load, path)
     end
   end)
+
+  it("is made in a coroutine that may yield, or be dropped, while others run", function()
+    local modes = require "tycho.modes"
+    local function traced()
+      return jit.trace(function(x)
+        coroutine.yield(modes.now.tracing)
+        return x * 2
+      end, tycho.ones(2))
+    end
+    local co = coroutine.create(traced)
+    assert.same({true, true}, {coroutine.resume(co)})
+    assert.is_nil(modes.now.tracing)
+    local t
+    repeat t = select(2, coroutine.resume(co)) until coroutine.status(co) == "dead"
+    helper.exact(t(tycho.ones(2)), tycho.full({2}, 2))
+    coroutine.resume(coroutine.create(traced))                     -- and never again
+    collectgarbage()
+    assert.is_nil(modes.now.tracing)
+  end)
 end)

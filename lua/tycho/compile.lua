@@ -261,12 +261,17 @@ end
 local function record_or_check(self, v, args, given, list, scope)
   v.trusted = nil
   local out, check, updates = call(self, v, given, list)
-  local argument = results_of.by_handle(v, args, given)
+  local ok, results, tensors, part, none, useless = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}, nil, nil, nil
+  local read, argument = pcall(function()
+    if ok then tensors = shared.tensors_of(results) end
+    if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fusion, tensors) end
+    return results_of.by_handle(v, args, given)
+  end)
+  if not read then                         -- such as results nested too deeply; the record must not stay open
+    program.finish(v.program, false, {})
+    error(argument, 0)
+  end
   for i = 1, given.n do given[i] = nil end               -- tensors still held after this are those that fn kept
-  local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
-  if ok then tensors = shared.tensors_of(results) end
-  local part, none, useless
-  if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fusion, tensors) end
   local due = program.finish(v.program, ok, tensors, part and part.skeleton)
   local unrecorded, said = program.refused(v.program), none or program.why(v.program) or "?"
   local made = tensors                     -- by fn

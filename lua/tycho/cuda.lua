@@ -194,12 +194,14 @@ function cuda.stream(s, fn, ...)
   local before, device = nil, gpu.current_device()
   local function restore()
     gpu.set_device(device)
-    gpu.set_stream(before)
+    if before then gpu.set_stream(before) end
     return s                                             -- keeps s alive until here
   end
-  before = gpu.set_stream(s)
-  gpu.set_device(gpu.device_of(s))
-  return options.finally(restore, fn, ...)
+  return options.finally(restore, function(...)
+    before = gpu.set_stream(s)
+    gpu.set_device(gpu.device_of(s))
+    return fn(...)
+  end, ...)
 end
 
 ---- graphs ----

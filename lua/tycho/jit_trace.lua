@@ -16,9 +16,7 @@ local allowed, is_value, each_value, walk = P.allowed, P.is_value, P.each_value,
 local function record(fn, inputs)
   local p = program.new(true)              -- it will run without fn
   program.begin(p, inputs)
-  modes.tracing = true                     -- functions with several ways take the one that is right for every size and dtype
-  local r = {pcall(modes.no_grad, fn, unpack(inputs))}
-  modes.tracing = nil
+  local r = {pcall(modes.during, {tracing = true}, modes.no_grad, fn, unpack(inputs))}
   local tensors, shape = {}, nil
   if r[1] then
     local function note(x)

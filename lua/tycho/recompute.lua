@@ -112,27 +112,31 @@ end
 -- Runs fn again in its original state. Gives its results, with n, and by place the leaves that stood in for its arguments and other
 -- operands.
 local function computed_again(ctx)
-  local within = core.scope_outside()      -- the user may keep what fn is given and makes
-  local args, leaves = {}, {}
-  for i = 1, ctx.n do
-    local x = argument(ctx, i)
-    if core.is_tensor(x) then
-      if ctx.needs_input_grad[ctx.ahead + i] then leaves[i] = core.leaf_of(x) end
-      x = leaves[i] or x:detach()
-    end
-    args[i] = x
+  local args, leaves, now, casts, begun = {}, {}, nil, nil, nil
+  local grad, within = core.is_grad_enabled(), nil
+  local function back()
+    core.scope_outside(within)
+    core.set_grad_enabled(grad)
+    if casts then modes.autocast(casts) end
+    if now then restore(now) end
   end
-  local now, casts = generators(ctx.fresh, unpack(args, 1, ctx.n)), modes.autocast(ctx.autocasts)
-  restore {unpack(ctx._saved, FIRST_STATE, ctx.ahead)}
-  local grad, begun = core.set_grad_enabled(true), core.kept()
-  local out = {pcall(modes.during, {recomputing = true, first_run = false}, among_leaves, ctx, leaves, ctx.fn, unpack(args, 1, ctx.n))}
-  core.scope_outside(within)
-  core.set_grad_enabled(grad)
-  modes.autocast(casts)
-  restore(now)
-  if not out[1] then error(out[2], 0) end
-  local results = {n = table.maxn(out) - 1}
-  for k = 1, results.n do results[k] = out[k + 1] end
+  within = core.scope_outside()            -- the user may keep what fn is given and makes
+  local results = {finally(back, function()
+    for i = 1, ctx.n do
+      local x = argument(ctx, i)
+      if core.is_tensor(x) then
+        if ctx.needs_input_grad[ctx.ahead + i] then leaves[i] = core.leaf_of(x) end
+        x = leaves[i] or x:detach()
+      end
+      args[i] = x
+    end
+    now, casts = generators(ctx.fresh, unpack(args, 1, ctx.n)), modes.autocast(ctx.autocasts)
+    restore {unpack(ctx._saved, FIRST_STATE, ctx.ahead)}
+    core.set_grad_enabled(true)
+    begun = core.kept()
+    return modes.during({recomputing = true, first_run = false}, among_leaves, ctx, leaves, ctx.fn, unpack(args, 1, ctx.n))
+  end)}
+  results.n = table.maxn(results)
   if ctx.report then
     local roots = {}
     for k = 1, results.n do if core.is_tensor(results[k]) and results[k].requires_grad then roots[#roots + 1] = results[k] end end

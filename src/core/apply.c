@@ -25,8 +25,8 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
     if (!in[i].t || (first >= 0 && ty_device_of(in[i].t) == *out)) continue;
     if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0 && !c->op->mutates)) { first = i; *out = ty_device_of(in[i].t); }
     else if (((in[i].t->ndim && !is_index(c, i)) || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy)
-      return ty_fail(c, "argument %d is on %s, argument %d on %s: move one of them with to()", i + 1,
-        ty_device_of(in[i].t)->name, first + 1, (*out)->name);
+      return ty_fail(c, "argument %d is on %s, argument %d on %s: move one of them with to()", ty_position(c, i),
+        ty_device_of(in[i].t)->name, ty_position(c, first), (*out)->name);
   }
   if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);
   if (c->op->device >= 0) *out = ty_devices[c->at[c->op->device].set ? c->at[c->op->device].i : ty_default_device(c->ctx)];
@@ -345,6 +345,7 @@ static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor 
   ty_status s = ty_apply(c->ctx, c->op, in, c->nin, NULL, at, NULL, out);
   if (s == TY_OK && out[0]->dtype != asked->i) {         /* sums of whole numbers are int64 */
     y = out[0];
+    out[0] = NULL;
     s = ty_call_op2(c->ctx, TY_OP_cast, ty_op_tensor(y), (ty_operand){0}, how, NULL, &out[0]);
     ty_release(y);
   }

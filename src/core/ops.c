@@ -44,7 +44,7 @@ ty_op ty_ops[TY_NOP] = {
 #define REDUCES(op) SAME(sum, dim, op) SAME(sum, keepdim, op)
 #define CREATES(op) SAME(zeros, size, op) SAME(zeros, dtype, op) SAME(zeros, device, op)
 #define LOSS_OPTIONS(op) SAME(cross_entropy_rows, ignore_index, op) SAME(cross_entropy_rows, label_smoothing, op)
-REDUCES(mean) REDUCES(prod) REDUCES(amax) REDUCES(amin) REDUCES(any) REDUCES(all) REDUCES(norm2)
+REDUCES(nansum) REDUCES(mean) REDUCES(prod) REDUCES(amax) REDUCES(amin) REDUCES(any) REDUCES(all) REDUCES(norm2)
 SAME(max_dim, dim, min_dim) SAME(max_dim, keepdim, min_dim)
 CREATES(empty) CREATES(ones) CREATES(rand) CREATES(randn) SAME(zeros, size, full)
 LOSS_OPTIONS(cross_entropy_backward) LOSS_OPTIONS(cross_entropy_mean) LOSS_OPTIONS(cross_entropy_mean_backward)
@@ -135,7 +135,7 @@ static bool parse_param(ty_op *op, char *s, bool keyword) {
       s += n;
       if (*s == '(') {
         n = strcspn(++s, ")");
-        if (n >= sizeof p->choices) return false;
+        if (n >= sizeof p->choices || !s[n]) return false;
         memcpy(p->choices, s, n);
         s += n;
       } else s--;

@@ -112,8 +112,9 @@ ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool 
 static ty_status ask(ty_ctx *ctx, ty_program *p, bool retain, int *known) {
   event *e = &p->r->event[p->at];
   ty_node *n = p->r->event[e->of].node;
-  ty_tensor **gout = ty_malloc(sizeof(ty_tensor *) * (size_t)TY_MAX(e->nin + e->nroot, 1)), **gin = gout + e->nin;
+  ty_tensor **gout = ty_malloc(sizeof(ty_tensor *) * (size_t)TY_MAX(e->nin + e->nroot, 1));
   if (!gout) return ty_program_no_memory(ctx);
+  ty_tensor **const gin = gout + e->nin;
   memset(gout, 0, sizeof(ty_tensor *) * (size_t)(e->nin + e->nroot));
   ty_status s = TY_OK;
   for (int k = 0; k < e->nin && s == TY_OK; k++)

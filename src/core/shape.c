@@ -64,8 +64,7 @@ ty_status ty_distinct_dims(ty_call *c, ty_attr *a, const ty_tensor *x) {
   return TY_OK;
 }
 
-/* The argument's position as users count it, for error texts. */
-static int position(const ty_call *c, int slot) {
+int ty_position(const ty_call *c, int slot) {
   for (int i = 0; i < c->op->nparam; i++)
     if (c->op->param[i].type <= TY_P_TENSORS && c->op->param[i].slot == slot) return i + 1;
   return slot + 1;
@@ -74,29 +73,29 @@ static int position(const ty_call *c, int slot) {
 ty_status ty_need_float(ty_call *c, int slot) {
   const ty_tensor *t = c->in[slot].t;
   if (t && !ty_is_float((ty_dtype)t->dtype))
-    return ty_fail(c, "argument %d must have a floating dtype, got %s", position(c, slot), ty_dtype_names[t->dtype]);
+    return ty_fail(c, "argument %d must have a floating dtype, got %s", ty_position(c, slot), ty_dtype_names[t->dtype]);
   return TY_OK;
 }
 
 ty_status ty_need_dims(ty_call *c, int slot, int ndim) {
   const ty_tensor *t = c->in[slot].t;
   if (t && t->ndim != ndim)
-    return ty_fail(c, "argument %d must have %d dims, got shape %s", position(c, slot), ndim, ty_shape_of(t));
+    return ty_fail(c, "argument %d must have %d dims, got shape %s", ty_position(c, slot), ndim, ty_shape_of(t));
   return TY_OK;
 }
 
 ty_status ty_need_dtype(ty_call *c, int slot, ty_dtype d) {
   const ty_tensor *t = c->in[slot].t;
   if (t && t->dtype != d)
-    return ty_fail(c, "argument %d must have dtype %s, got %s", position(c, slot), ty_dtype_names[d], ty_dtype_names[t->dtype]);
+    return ty_fail(c, "argument %d must have dtype %s, got %s", ty_position(c, slot), ty_dtype_names[d], ty_dtype_names[t->dtype]);
   return TY_OK;
 }
 
 ty_status ty_need_same_dtype(ty_call *c, int slot, int with) {
   const ty_tensor *t = c->in[slot].t, *w = c->in[with].t;
   if (t && w && t->dtype != w->dtype)
-    return ty_fail(c, "argument %d has dtype %s; it must be %s as argument %d's", position(c, slot),
-      ty_dtype_names[t->dtype], ty_dtype_names[w->dtype], position(c, with));
+    return ty_fail(c, "argument %d has dtype %s; it must be %s as argument %d's", ty_position(c, slot),
+      ty_dtype_names[t->dtype], ty_dtype_names[w->dtype], ty_position(c, with));
   return TY_OK;
 }
 
@@ -104,15 +103,15 @@ ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d) {
   const ty_operand *v = &c->in[slot];
   const double n = v->kind == TY_FLOAT ? v->f : (double)v->i;
   if ((v->kind != TY_FLOAT && v->kind != TY_INT) || ty_fits(n, d)) return TY_OK;
-  const char *name = c->op->param[position(c, slot) - 1].name;
-  if (n != n) return ty_fail(c, "argument %d (%s) is NaN, which %s can't hold", position(c, slot), name, ty_dtype_names[d]);
-  return ty_fail(c, "argument %d (%s) %.14g is out of range for %s", position(c, slot), name, n, ty_dtype_names[d]);
+  const char *name = c->op->param[ty_position(c, slot) - 1].name;
+  if (n != n) return ty_fail(c, "argument %d (%s) is NaN, which %s can't hold", ty_position(c, slot), name, ty_dtype_names[d]);
+  return ty_fail(c, "argument %d (%s) %.14g is out of range for %s", ty_position(c, slot), name, n, ty_dtype_names[d]);
 }
 
 ty_status ty_need_index(ty_call *c, int slot) {
   const ty_tensor *t = c->in[slot].t;
   if (t && t->dtype != TY_I64 && t->dtype != TY_I32 && t->dtype != TY_U8)
-    return ty_fail(c, "argument %d must hold indices (int64), got %s%s", position(c, slot), ty_dtype_names[t->dtype],
+    return ty_fail(c, "argument %d must hold indices (int64), got %s%s", ty_position(c, slot), ty_dtype_names[t->dtype],
       ty_is_float((ty_dtype)t->dtype) ? ": long() makes it int64" : "");
   return TY_OK;
 }

@@ -5,6 +5,7 @@
 
 ty_status ty_norm_dim(ty_call *c, int64_t *dim, int ndim, const ty_tensor *x);
 ty_status ty_distinct_dims(ty_call *c, ty_attr *dims, const ty_tensor *x);
+int ty_position(const ty_call *c, int slot);                /* the operand's position among the arguments as users count them, for errors */
 ty_status ty_need_float(ty_call *c, int slot);
 ty_status ty_need_dims(ty_call *c, int slot, int ndim);
 ty_status ty_need_dtype(ty_call *c, int slot, ty_dtype d);

@@ -249,7 +249,7 @@ static ty_status samples(ty_call *c, const int64_t x[4], int grid, int y) {
   if (x[2] < 1 || x[3] < 1 || x[0] < 0 || x[1] < 0) return ty_fail(c, "pictures of shape %s have no pixels", ty_shape_text(x, 4));
   if (x[2] > INT32_MAX / x[3]) return ty_fail(c, "pictures of shape %s are too large", ty_shape_text(x, 4));
   if (g->shape[0] != x[0] || g->shape[3] != 2)
-    return ty_fail(c, "argument %d has shape %s; it must be (%lld, height, width, 2) to match pictures of shape %s", grid + 1,
+    return ty_fail(c, "argument %d has shape %s; it must be (%lld, height, width, 2) to match pictures of shape %s", ty_position(c, grid),
       ty_shape_of(g), (long long)x[0], ty_shape_text(x, 4));
   const int64_t want[4] = {x[0], x[1], g->shape[1], g->shape[2]};
   if (y >= 0 && memcmp(c->in[y].t->shape, want, sizeof want))

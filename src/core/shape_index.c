@@ -112,7 +112,8 @@ ty_status ty_infer_bag(ty_call *c) {
   TY_TRY(ty_need_dims(c, 0, 2));
   for (int i = 1; i < 3; i++) {
     TY_TRY(ty_need_dims(c, i, 1));
-    if (c->in[i].t->dtype != TY_I64) return ty_fail(c, "argument %d must be int64, got %s", i + 1, ty_dtype_names[c->in[i].t->dtype]);
+    if (c->in[i].t->dtype != TY_I64)
+      return ty_fail(c, "argument %d must be int64, got %s", ty_position(c, i), ty_dtype_names[c->in[i].t->dtype]);
   }
   if (scale) TY_TRY(ty_need_same_dtype(c, 3, 0));
   if (scale && (scale->ndim != 1 || scale->shape[0] != ids->shape[0]))

@@ -10,8 +10,9 @@
 static ty_status matrices(ty_call *c, int slot, int64_t most) {
   const ty_tensor *x = c->in[slot].t;
   if (x->dtype != TY_F32 && x->dtype != TY_F64)
-    return ty_fail(c, "argument %d has dtype %s; it must be float32 or float64", slot + 1, ty_dtype_names[x->dtype]);
-  if (x->ndim < 2) return ty_fail(c, "argument %d must be a matrix or a batch of matrices, got shape %s", slot + 1, ty_shape_of(x));
+    return ty_fail(c, "argument %d has dtype %s; it must be float32 or float64", ty_position(c, slot), ty_dtype_names[x->dtype]);
+  if (x->ndim < 2)
+    return ty_fail(c, "argument %d must be a matrix or a batch of matrices, got shape %s", ty_position(c, slot), ty_shape_of(x));
   for (int i = x->ndim - 2; i < x->ndim; i++)
     if (x->shape[i] > most) return ty_fail(c, "dim %d of shape %s is too large", i + 1, ty_shape_of(x));
   return TY_OK;
@@ -21,7 +22,7 @@ static ty_status squares(ty_call *c, int slot, int64_t most) {
   const ty_tensor *x = c->in[slot].t;
   TY_TRY(matrices(c, slot, most));
   if (x->shape[x->ndim - 1] != x->shape[x->ndim - 2])
-    return ty_fail(c, "argument %d must be square, got shape %s", slot + 1, ty_shape_of(x));
+    return ty_fail(c, "argument %d must be square, got shape %s", ty_position(c, slot), ty_shape_of(x));
   return TY_OK;
 }
 
@@ -121,8 +122,9 @@ ty_status ty_infer_pairs_product(ty_call *c) {
   for (int i = 0; i < 2; i++) {
     const ty_tensor *t = c->in[i].t;
     if (t->dtype != a->dtype || (t->dtype != TY_F32 && t->dtype != TY_F64))
-      return ty_fail(c, "argument %d has dtype %s; both must be float32, or float64", i + 1, ty_dtype_names[t->dtype]);
-    if (t->ndim < 1 || t->shape[t->ndim - 1] != 2) return ty_fail(c, "argument %d of shape %s has no pairs", i + 1, ty_shape_of(t));
+      return ty_fail(c, "argument %d has dtype %s; both must be float32, or float64", ty_position(c, i), ty_dtype_names[t->dtype]);
+    if (t->ndim < 1 || t->shape[t->ndim - 1] != 2)
+      return ty_fail(c, "argument %d of shape %s has no pairs", ty_position(c, i), ty_shape_of(t));
   }
   TY_TRY(ty_broadcast(c, shape, &ndim, a, a));
   TY_TRY(ty_broadcast(c, shape, &ndim, b, a));

@@ -280,8 +280,8 @@ static ty_status out_of_memory(ty_ctx *ctx, const ty_backend *b, size_t nbytes) 
 
 /* Bytes of a tensor; -1: too many. */
 static int64_t meta_bytes(const ty_meta *m) {
-  const int64_t n = ty_count(m), bytes = n * ty_dtype_size[m->dtype];
-  return n < 0 || bytes > TY_MOST ? -1 : bytes;
+  const int64_t n = ty_count(m);
+  return n < 0 ? -1 : n * ty_dtype_size[m->dtype];
 }
 
 ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out) {

@@ -4,7 +4,8 @@
  * stream it was allocated for, which can reuse it as soon as it is freed, since the stream's later work runs after its earlier work. If
  * other streams have used the block, it first waits for events recorded on those. A segment belongs to a memory pool, by default the
  * general one; only what is allocated for that pool gets its blocks. (Segments and pools: segment.c.) Invariants: the blocks of a segment,
- * linked in order, cover it; no two free neighbours belong to one stream; blocks in use never move. One lock guards all.
+ * linked in order, cover it; no two free neighbours belong to one stream; blocks in use never move. One lock guards all; a block's nuser
+ * and late are read without it.
  * TYCHO_CUDA_CACHE=0 gives each tensor its own allocation, for memory checkers. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -338,11 +338,13 @@ static bool fills_mask(lua_State *L, const ty_tensor *x) {
   return m->ndim && TY_SAME_SHAPE(m, x);
 }
 
-/* The nested list at an index becomes a tensor like x. */
-static void list_at(lua_State *L, ty_state *s, int at, const ty_tensor *x) {
-  ty_from_table(L, s, at, x->dtype, "index");
-  lua_replace(L, at);
-  ty_handle *h = lua_touserdata(L, at);
+/* The nested list at stack index 3 becomes a tensor like the one at 1, which finalizers may free meanwhile. */
+static void list_at(lua_State *L, ty_state *s) {
+  enum { X = 1, LIST = 3 };
+  ty_from_table(L, s, LIST, ty_check_any(L, X, "index", "the tensor")->dtype, "index");
+  lua_replace(L, LIST);
+  const ty_tensor *x = ty_check_any(L, X, "index", "the tensor");
+  ty_handle *h = lua_touserdata(L, LIST);
   if (ty_device_of(x) == ty_device_of(h->t)) return;
   ty_ctx *ctx = ty_ctx_of(L, s);
   ty_tensor *there;
@@ -390,11 +392,11 @@ int ty_index_set(lua_State *L) {
   lua_settop(L, 3);
   int t = lua_type(L, 3);
   if (put_element(L, ty_ctx_of(L, s), x)) return 0;
-  if (t == LUA_TTABLE) list_at(L, s, 3, x);
+  if (t == LUA_TTABLE) list_at(L, s);
   else if (ty_is_handle(L, 3)) ty_check_any(L, 3, "index", "the value");
   else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN)
     return ty_throw(L, "index: the value must be a number, a tensor or a nested list, got %s", luaL_typename(L, 3));
-  if (fills_mask(L, x)) {
+  if (fills_mask(L, ty_check_any(L, 1, "index", "the tensor"))) {
     begin(&a);
     a.small[0] = ty_op_tensor(ty_check_any(L, 1, "index", "the tensor"));
     a.small[1] = ty_op_tensor(ty_check_any(L, 2, "index", "an index"));

@@ -16,40 +16,53 @@
 
 #define DEEPEST 200
 
-static json_t *to_json(lua_State *L, int index, int depth) {  /* NULL: JSON can't express it */
+/* NULL: JSON can't express the value; *why is what it has then. */
+static json_t *to_json(lua_State *L, int index, int depth, const char **why) {
   double v;
   int64_t w;
-  size_t n;
+  size_t n, fields = 0;
   switch (lua_type(L, index)) {
     case LUA_TBOOLEAN: return json_boolean(lua_toboolean(L, index));
     case LUA_TNUMBER:
       v = lua_tonumber(L, index);
+      *why = "a number that isn't finite";
       return ty_is_whole(v, &w) ? json_integer(w) : json_real(v);
     case LUA_TSTRING: {
       const char *s = lua_tolstring(L, index, &n);
+      *why = "a string that isn't UTF-8";
       return json_stringn(s, n);
     }
     case LUA_TTABLE: break;
-    default: return NULL;
+    default:
+      *why = "a value that is neither a table, a string, a number nor a boolean";
+      return NULL;
   }
+  *why = "tables nested too deeply";
   if (depth > DEEPEST || !lua_checkstack(L, 6)) return NULL;
   if (index < 0) index = lua_gettop(L) + index + 1;
   n = lua_objlen(L, index);
   json_t *j = n ? json_array() : json_object();
   for (size_t i = 1; i <= n && j; i++) {
     lua_rawgeti(L, index, (int)i);
-    if (json_array_append_new(j, to_json(L, -1, depth + 1)) != 0) { json_decref(j); j = NULL; }
+    if (json_array_append_new(j, to_json(L, -1, depth + 1, why)) != 0) { json_decref(j); j = NULL; }
     lua_pop(L, 1);
   }
-  if (n || !j) return j;
-  lua_pushnil(L);
-  while (lua_next(L, index)) {
-    if (lua_type(L, -2) != LUA_TSTRING || json_object_set_new(j, lua_tostring(L, -2), to_json(L, -1, depth + 1)) != 0) {
-      lua_pop(L, 2);
-      json_decref(j);
-      return NULL;
+  if (j) lua_pushnil(L);
+  while (j && lua_next(L, index)) {
+    bool ok = true;
+    fields++;
+    if (!n) {
+      ok = lua_type(L, -2) == LUA_TSTRING && json_object_set_new(j, lua_tostring(L, -2), to_json(L, -1, depth + 1, why)) == 0;
+      if (lua_type(L, -2) != LUA_TSTRING) *why = "a key that is neither a string nor a list's";
+    } else if (fields > n) {
+      ok = false;
+      *why = "a list that has other fields too";
     }
     lua_pop(L, 1);
+    if (ok) continue;
+    lua_pop(L, 1);
+    json_decref(j);
+    j = NULL;
   }
   return j;
 }
@@ -85,10 +98,11 @@ static void from_json(lua_State *L, const json_t *j) {
 
 static int json_encode(lua_State *L) {
   void **box = ty_new_box(L, free);
-  json_t *j = to_json(L, 1, 0);
+  const char *why = "";
+  json_t *j = to_json(L, 1, 0, &why);
   char *s = *box = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
   json_decref(j);
-  if (!s) return ty_throw(L, "json_encode: the value can't be written as JSON: it is nested too deeply, or has a string that isn't UTF-8");
+  if (!s) return ty_throw(L, "json_encode: the value can't be written as JSON: it has %s", why);
   lua_pushstring(L, s);
   return 1;
 }

@@ -37,8 +37,8 @@ static int program_begin(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = ty_program_at(L, 1);
   int n;
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;  /* first: what it allocates may run finalizers, which free tensors */
   ty_tensor **t = ty_tensors_at(L, 2, 0, &n);
-  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
   if (ty_program_begin(ctx, p, t, n) == TY_OK) {
     lua_pushboolean(L, p->mode == TY_CHECK);
     return 1;
@@ -66,10 +66,10 @@ static int program_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = ty_program_at(L, 1);
   const bool graph = !lua_isnoneornil(L, 4);
+  ty_modes *m = ty_own_modes(L, s);        /* first, as in program_begin */
   int n, nsaved = 0;
   ty_tensor **saved = graph ? ty_skeleton_saved(ty_skeleton_at(L, 4), &nsaved) : NULL, **t = ty_tensors_at(L, 3, nsaved, &n);
   for (int i = 0; i < nsaved; i++) t[n++] = saved[i];
-  ty_modes *m = ty_own_modes(L, s);
   bool run;
   m->pinned++;
   s->L = L;                                /* finalizers may have run since, in other coroutines */
@@ -268,12 +268,13 @@ typedef struct { uint64_t id; uint32_t version; ty_tensor like; } mark;
 static uint32_t version_with_pending(const ty_tensor *t) { return ty_version(t) + t->storage->pending; }
 
 static int program_mark(lua_State *L) {   /* (tensor, mark to write over or nil) -> mark */
-  const ty_tensor *t = ty_check(L, 1, "compile", "argument 1");
+  ty_check(L, 1, "compile", "argument 1");
   if (lua_isnoneornil(L, 2)) {
     void **box = ty_new_box(L, ty_free);
     if (!(*box = ty_malloc(sizeof(mark)))) return ty_throw(L, "compile: not enough memory");
   } else lua_settop(L, 2);
   mark *m = ty_box_at(L, -1, ty_free, "a mark");
+  const ty_tensor *t = ty_check(L, 1, "compile", "argument 1");          /* a finalizer may have freed it */
   *m = (mark){.id = t->storage->id, .version = version_with_pending(t), .like = *t};
   return 1;
 }
@@ -293,13 +294,13 @@ static int64_t last_of(const ty_tensor *t) {
 }
 /* (x, y, z) -> the view of z that x is of y; nil where x isn't within y, or z isn't laid out as y */
 static int program_seen_in(lua_State *L) {
+  ty_handle *h = ty_new_handle(L, ty_state_of(L));           /* first: finalizers may free tensors */
   const ty_tensor *x = ty_check(L, 1, "compile", "argument 1"), *y = ty_check(L, 2, "compile", "argument 2"),
     *z = ty_check(L, 3, "compile", "argument 3");
   if (y->dtype != z->dtype || x->dtype != z->dtype || y->ndim != z->ndim || !TY_SAME_SHAPE(y, z) ||
       memcmp(y->stride, z->stride, sizeof(int64_t) * y->ndim) || x->requires_grad || x->node ||
       x->offset < y->offset || last_of(x) > last_of(y))
     return 0;
-  ty_handle *h = ty_new_handle(L, ty_state_of(L));
   if (!(h->t = ty_alias_as(z, x, z->offset + x->offset - y->offset))) return ty_throw(L, "compile: not enough memory");
   return 1;
 }

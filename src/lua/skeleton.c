@@ -5,16 +5,22 @@
 #include "skeleton.h"
 #include "tape.h"
 
-ty_tensor **ty_tensors_at(lua_State *L, int i, int more, int *n) {
+static ty_tensor **room_at(lua_State *L, int i, int more, int *n) {
   luaL_checktype(L, i, LUA_TTABLE);
   *n = (int)lua_objlen(L, i);
-  ty_tensor **t = lua_newuserdata(L, sizeof *t * (size_t)(*n + more + 1));
-  for (int k = 0; k < *n; k++) {
+  return lua_newuserdata(L, sizeof(ty_tensor *) * (size_t)(*n + more + 1));
+}
+static ty_tensor **filled(lua_State *L, int i, ty_tensor **t, int n) {
+  for (int k = 0; k < n; k++) {
     lua_rawgeti(L, i, k + 1);
     t[k] = lua_toboolean(L, -1) ? ty_check(L, -1, "compile", "a tensor") : NULL;
     lua_pop(L, 1);
   }
   return t;
+}
+ty_tensor **ty_tensors_at(lua_State *L, int i, int more, int *n) {
+  ty_tensor **t = room_at(L, i, more, n);
+  return filled(L, i, t, *n);
 }
 
 static void skeleton_ends(void *k) { ty_skeleton_free(k); }
@@ -52,12 +58,14 @@ static int skeleton_pass(lua_State *L) {
   ty_skeleton *k = ty_skeleton_at(L, 1);
   int n, nsaved, ngrad;
   ty_skeleton_leaves(k, &n);
-  lua_createtable(L, n, 0);                /* allocations come first: finalizers may free tensors */
+  ty_modes *m = ty_own_modes(L, s);        /* allocations come first: finalizers may free tensors */
+  lua_createtable(L, n, 0);
   const int list = lua_gettop(L);
   for (int i = 0; i < n; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); }
   ty_tensor **result = lua_newuserdata(L, sizeof *result * (size_t)(n + 1));
-  ty_tensor **saved = ty_tensors_at(L, 2, 0, &nsaved), **grad = ty_tensors_at(L, 3, 0, &ngrad);
-  ty_modes *m = ty_own_modes(L, s);
+  ty_tensor **saved = room_at(L, 2, 0, &nsaved), **grad = room_at(L, 3, 0, &ngrad);
+  filled(L, 2, saved, nsaved);
+  filled(L, 3, grad, ngrad);
   m->pinned++;
   s->L = L;
   const ty_status st = ty_skeleton_run(&m->ctx, k, saved, grad, result);

@@ -148,7 +148,7 @@ function lib.def(name, signature, doc, fn, options)
   if options.inplace then
     local function in_place(x, ...)
       -- backward needs x as it was before the change, also for the other operands; a trace's may come later
-      local y = f(core.is_tensor(x) and (modes.tracing or is_differentiated(x, ...)) and core.ops.clone(x) or x, ...)
+      local y = f(core.is_tensor(x) and (modes.now.tracing or is_differentiated(x, ...)) and core.ops.clone(x) or x, ...)
       if (M.is_floating_point(y) and not M.is_floating_point(x)) or (x.dtype == "bool" and y.dtype ~= "bool") then
         fail("%s_: the result of dtype %s doesn't fit in place into dtype %s", name, y.dtype, x.dtype)
       end

@@ -312,7 +312,7 @@ def("embedding_bag",
     need(name, 2, weight, 2)
     padding = padding and lib.entry(name, "padding_idx", padding, weight.shape[1]) or 0
     ids = lib.indices(name, 1, ids)
-    if modes.tracing and M.dim(ids) == 2 and not max_norm then return bags_of_rows(ids, weight, mode, scale, padding) end
+    if modes.now.tracing and M.dim(ids) == 2 and not max_norm then return bags_of_rows(ids, weight, mode, scale, padding) end
     local edges = edges_of(name, ids, offsets, ends)
     ids, scale = M.flatten(ids), scale and M.to(M.flatten(scale), weight.dtype)
     if max_norm then limit_rows(weight, ids, max_norm, norm_type) end

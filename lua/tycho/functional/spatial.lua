@@ -49,7 +49,7 @@ def("pad",
     if any then return ops.pad_constant(M.pad(x, more, mode), crop) end
     -- Pads neighbouring dims together while a plane has no more positions than there are planes, since each position costs more than an
     -- element. A trace must do the same for every batch.
-    local at, dims, places, planes = {}, {}, 1, modes.tracing and math.huge or M.numel(x)
+    local at, dims, places, planes = {}, {}, 1, modes.now.tracing and math.huge or M.numel(x)
     for i = 1, #pad / 2 do
       local n = x.shape[M.dim(x) + 1 - i]
       places, planes = places * (n + pad[2 * i - 1] + pad[2 * i]), planes / math.max(n, 1)

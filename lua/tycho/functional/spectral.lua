@@ -132,7 +132,7 @@ local function along(name, which, x, n, dim, norm)
   x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, dim)
   local beside = 1                                       -- lines that lie side by side
   for d = dim + 1, dims do beside = beside * x.shape[d] end
-  local apart = (beside < 4 or n > LONG) and not modes.tracing           -- a trace takes other sizes
+  local apart = (beside < 4 or n > LONG) and not modes.now.tracing           -- a trace takes other sizes
   local moved = dim ~= dims and (apart or not core.fourier_takes(x, n, from_pairs ~= to_pairs))
   if moved then x = M.movedim(x, dim, dims) end
   local inner = moved and 0 or dims - dim

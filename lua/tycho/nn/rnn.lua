@@ -80,7 +80,7 @@ local function check_input(name, x, dims, size)
 end
 
 local function state(name, what, given, shape, x)
-  if not given and modes.tracing then      -- of x's dtype, which may differ when the trace runs
+  if not given and modes.now.tracing then      -- of x's dtype, which may differ when the trace runs
     local step = (#shape == 3 or M.dim(x) == 3) and M.select(x, 1, 1) or x
     local one = ops.fill(M.narrow(step, -1, 1, 1), 0)
     return M.expand(#shape == 3 and M.unsqueeze(one, 1) or one, shape)

@@ -259,26 +259,28 @@ end
 local function unsharded(unit, fn, ...)
   if unit.active then return fn(...) end                   -- a call within its own forward
   local recorded, nows = core.is_grad_enabled(), {}
-  forget_handed()
-  reshard_again(unit)
-  for _, piece in ipairs(unit.pieces) do
-    local parts, now = {}, {versions = {}}
-    for i, e in ipairs(piece.list) do parts[i] = e.p end
-    now.list = exchanging(piece, function() return {Whole(piece, unpack(parts))} end)
-    for i, w in ipairs(now.list) do now.versions[i] = M._version(w) end
-    piece.now, nows[piece] = now.list, now
-  end
-  unit.active = true
-  prefetch(unit.after)
-  for _, place in ipairs(unit.places) do place.module._parts[place.name] = place.entry.piece.now[place.entry.i] end
   local function restore()
     unit.active = nil
     for _, place in ipairs(unit.places) do place.module._parts[place.name] = place.entry.p end
     for _, piece in ipairs(unit.pieces) do piece.now = nil end
   end
-  if not (recorded and unit.reshards) then return resharded(nows, finally(restore, fn, ...)) end
   local function packed(x) return pack(unit, x) end
-  return resharded(nows, finally(restore, autograd.graph.saved_tensors_hooks, packed, unpacked, fn, ...))
+  return resharded(nows, finally(restore, function(...)
+    forget_handed()
+    reshard_again(unit)
+    for _, piece in ipairs(unit.pieces) do
+      local parts, now = {}, {versions = {}}
+      for i, e in ipairs(piece.list) do parts[i] = e.p end
+      now.list = exchanging(piece, function() return {Whole(piece, unpack(parts))} end)
+      for i, w in ipairs(now.list) do now.versions[i] = M._version(w) end
+      piece.now, nows[piece] = now.list, now
+    end
+    unit.active = true
+    prefetch(unit.after)
+    for _, place in ipairs(unit.places) do place.module._parts[place.name] = place.entry.piece.now[place.entry.i] end
+    if not (recorded and unit.reshards) then return fn(...) end
+    return autograd.graph.saved_tensors_hooks(packed, unpacked, fn, ...)
+  end, ...))
 end
 
 -- Arguments or results, with floating tensors converted to a dtype.
@@ -309,8 +311,9 @@ local function run(unit, method, self, ...)
     depth = depth - 1
     if depth == 0 then last = nil end
   end
-  return cast(unit.policy.output_dtype, finally(ended, unsharded, unit, method, self,
-    watched(unit, cast(unit.policy.cast_forward_inputs and unit.policy.param_dtype or nil, ...))))
+  return cast(unit.policy.output_dtype, finally(ended, function(...)
+    return unsharded(unit, method, self, watched(unit, cast(unit.policy.cast_forward_inputs and unit.policy.param_dtype or nil, ...)))
+  end, ...))
 end
 
 -- net:set_requires_gradient_sync(on): whether backward exchanges the gradients of net and the sharded modules in it; if off, each process

@@ -88,12 +88,13 @@ function zero.ZeroRedundancyOptimizer(params, o)
         for _, w in ipairs(told[1]) do
           if not w.dtype then s[w.name] = w.value
           else
-            local v = from == group.rank and mine.state[n][w.name] or ops.empty(w.shape, {dtype = w.dtype, device = p.device})
+            local v = from == group.rank and mine.state[n][w.name]
+              or group.rank == to and ops.empty(w.shape, {dtype = w.dtype, device = p.device})
             if from ~= to then
               if group.rank == from then distributed.send(v, group.ranks[to + 1], group)
               elseif group.rank == to then distributed.recv(v, group.ranks[from + 1], group) end
             end
-            s[w.name] = core.keep(v)
+            if group.rank == to then s[w.name] = core.keep(v) end
           end
         end
         if next(s) then all.state[n] = s end
