@@ -124,52 +124,6 @@ describe("graphs", function()
     helper.close(y:cpu(), tycho.full({3}, 4))
   end)
 
-  it("aren't broken by another thread that waits for the device", function()
-    local ffi = require "ffi"
-    ffi.cdef [[
-      typedef struct lua_State lua_State;
-      lua_State *luaL_newstate(void); void luaL_openlibs(lua_State *); void lua_close(lua_State *);
-      int luaL_loadstring(lua_State *, const char *); int lua_pcall(lua_State *, int, int, int); double lua_tonumber(lua_State *, int);
-      int pthread_create(unsigned long *, void *, void *(*)(void *), void *); int pthread_join(unsigned long, void **);]]
-    local ending, thread, L = ffi.new("volatile int[2]"), ffi.new("unsigned long[1]"), ffi.C.luaL_newstate()
-    ffi.C.luaL_openlibs(L)
-    local source = ([[
-      package.path, package.cpath = %q, %q
-      local ffi, tycho = require "ffi", require "tycho"
-      local ending = ffi.cast("volatile int *", %s)
-      tycho.zeros(1, {device = "cuda"})
-      local function waits()
-        while ending[0] == 0 do
-          tycho.cuda.empty_cache()
-          tycho.cuda.synchronize()
-          ending[1] = ending[1] + 1
-        end
-      end
-      entry = ffi.cast("void *(*)(void *)", function() pcall(waits) return nil end)
-      return tonumber(ffi.cast("uintptr_t", entry))]]):format(package.path, package.cpath,
-        ("%.0f"):format(tonumber(ffi.cast("uintptr_t", ending))))
-    assert(ffi.C.luaL_loadstring(L, source) == 0 and ffi.C.lua_pcall(L, 0, 1, 0) == 0)
-    assert(ffi.C.pthread_create(thread, nil, ffi.cast("void *(*)(void *)", ffi.C.lua_tonumber(L, -1)), nil) == 0)
-    local x, all = tycho.ones(100, {device = "cuda"}), {}
-    local ok, why = pcall(function()
-      for i = 1, 30 do
-        local g, y = tycho.cuda.graph(function()
-          local y = x
-          for _ = 1, 20 do y = y + i end
-          return y
-        end)
-        g:replay()
-        all[i] = y[1]
-      end
-    end)
-    ending[0] = 1
-    ffi.C.pthread_join(thread[0], nil)
-    ffi.C.lua_close(L)
-    assert.is_true(ok, why)
-    for i = 1, 30 do assert.equal(1 + 20 * i, all[i]) end
-    assert.is_true(ending[1] > 0)
-  end)
-
   it("may be captured on one GPU while another's memory is used", function()
     if tycho.cuda.device_count() < 2 then return end
     local x, side = tycho.ones(1000, {device = "cuda:1"}), tycho.cuda.Stream(1)

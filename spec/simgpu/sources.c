@@ -1,5 +1,6 @@
-/* Whether NVRTC compiles the sources that the simulation has compiled: those in the cache folder named first, for sm_80 and sm_90. Needs no
- * device. A folder named second gets the cubins, for cuobjdump -res-usage, which shows registers, and arrays in local memory. */
+/* Whether NVRTC compiles the sources that the simulation has compiled: those in the cache folder named first, for sm_80 and sm_90; and the
+ * first one, as PTX, for a device later than it knows. Needs no device. A folder named second gets the cubins, for cuobjdump -res-usage,
+ * which shows registers, and arrays in local memory. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ int main(int argc, char **argv) {
   static const char *const arch[] = {"sm_80", "sm_90"};
   DIR *d = argc == 2 || argc == 3 ? opendir(argv[1]) : NULL;
   int compiled = 0, failed = 0;
+  bool later = false;
   if (!d) { fprintf(stderr, "sources: a cache folder must be named\n"); return 2; }
   if (!ty_rtc_version()) { printf("sources: no NVRTC here; nothing was tested\n"); return 0; }
   for (struct dirent *e; (e = readdir(d));) {
@@ -48,6 +50,13 @@ int main(int argc, char **argv) {
       }
       else { failed++; fprintf(stderr, "%s, %s: %s\n", path, arch[i], why); }
       free(image);
+    }
+    if (source && !later) {
+      char *ptx = NULL;
+      size_t n = 0;
+      later = ty_rtc_compile(source + 1, "sm_999", &ptx, &n, why) && n && !ptx[n - 1] && strstr(ptx, ".target sm_");
+      free(ptx);
+      if (!later) { failed++; fprintf(stderr, "%s, for a later device: %s\n", path, why); break; }
     }
     free(key);
   }

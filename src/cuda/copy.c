@@ -114,6 +114,7 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
   TY_TRY(ty_refuse_capture(ctx, "an element's value is needed"));
   TY_TRY(about_to_wait(ctx));
   CUDA(ctx, gpu, ty_cuda_use(gpu));
+  TY_TRY(ty_stream_accepts(ctx, stream));
   ty_cuda_used_on(src, stream);
   CUDA(ctx, gpu, cudaMemcpyAsync(dst, (const char *)src->data + at, n, cudaMemcpyDeviceToHost, stream->s));
   ty_cuda_count_sync();

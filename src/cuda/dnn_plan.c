@@ -132,7 +132,7 @@ static bool allowed(ty_desc config, int dtype) {
       &engine) == CUDNN_STATUS_SUCCESS &&
       cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
       CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note) == CUDNN_STATUS_SUCCESS)
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < TY_MIN(n, CUDNN_NUMERICAL_NOTE_TYPE_COUNT); i++) {   /* n: those there are, in a later version perhaps more */
       if (note[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && (f->deterministic || f->cudnn_deterministic)) ok = false;
       if ((note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
           dtype == TY_F32 && !f->conv_tf32)

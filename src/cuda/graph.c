@@ -216,6 +216,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   for (int i = 0; i < g->nkept; i++) g->kept[i].written = !g->own && ty_storage_version(g->kept[i].s) != g->kept[i].version;
   atomic_store(&g->launches->ready, true);
   capture_ended();
+  if (e == cudaSuccess && keep) e = ty_cuda_use(g->gpu);         /* another one may be current since graphs were given back */
   if (e == cudaSuccess && keep) e = cudaGraphGetNodes(made, NULL, nodes);
   if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
   if (made) cudaGraphDestroy(made);
@@ -232,11 +233,10 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
 
 ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
   ty_graph *g = graph;
-  ty_stream *s = ty_stream_of(ctx, g->gpu);
+  ty_stream *s;
   if (!g->exec) return ty_error(ctx, "replay: the graph has not been captured");
   TY_TRY(ty_refuse_capture(ctx, "replay: a graph can't be launched"));
-  CUDA(ctx, g->gpu, ty_cuda_use(g->gpu));
-  TY_TRY(ty_cuda_reported(ctx, g->gpu));
+  TY_TRY(ty_cuda_enter(ctx, g->gpu, &s));
   if (g->pool->ran != s) ty_stream_wait_for(s, g->pool->ran);
   for (int i = 0; i < g->nkept; i++)
     if (g->kept[i].s->backend->gpu == g->gpu) ty_cuda_settle(g->kept[i].s, s, g->kept[i].written);

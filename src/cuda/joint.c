@@ -4,9 +4,8 @@
 #include "cuda.h"
 
 static ty_status begin(ty_ctx *ctx, const ty_backend *b, ty_call *const *call, int n, cudaStream_t *s) {
-  ty_stream *stream = ty_stream_of(ctx, b->gpu);
-  CUDA(ctx, b->gpu, ty_cuda_use(b->gpu));
-  TY_TRY(ty_cuda_reported(ctx, b->gpu));
+  ty_stream *stream;
+  TY_TRY(ty_cuda_enter(ctx, b->gpu, &stream));
   for (int k = 0; k < n; k++) ty_cuda_uses_of(call[k], stream);
   *s = stream->s;
   return TY_OK;

@@ -70,8 +70,11 @@ void ty_merge_block(ty_heap *h, ty_block *b) {
     ty_join_block(n);
     b = n;
   }
-  if (b->home->handles || ty_anyone_captures()) ty_list_block(h, b);
-  else ty_give_back(h, b);                 /* its pool has ended */
+  if (b->home->handles || !ty_captures_stop(false)) ty_list_block(h, b);
+  else {                                   /* its pool has ended */
+    ty_give_back(h, b);
+    ty_captures_go_on();
+  }
 }
 
 /* No stream uses b any more. */

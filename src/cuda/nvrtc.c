@@ -15,7 +15,8 @@
 
 #define NVRTC(X) \
   X(nvrtcVersion) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) \
-  X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
+  X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetPTXSize) X(nvrtcGetPTX) \
+  X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)
 #define DRIVER(X) X(cuLibraryLoadData) X(cuLibraryGetKernel) X(cuKernelGetFunction) X(cuLaunchKernel)
 
 #define FMAD "--fmad=false"     /* for the same bits as everywhere else */
@@ -55,10 +56,11 @@ const char *ty_rtc_version(void) {         /* rtc.c asks under its lock */
   return state == 1 ? text : NULL;
 }
 
-/* Finds CUDA's headers, for sources that include them: by the environment, beside NVRTC, or in the usual place. False: not found. */
+/* Finds CUDA's headers, for sources that include them: by the environment, beside NVRTC, as Python's packages have them, or in a usual
+   place. False: not found. */
 static bool headers(char *path, size_t room) {
-  const char *home[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), NULL, "/usr/local/cuda"};
-  char beside[PATH_MAX];
+  const char *home[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), NULL, NULL, "/usr/local/cuda", "/usr"};
+  char beside[PATH_MAX - 24], package[PATH_MAX];
   Dl_info nvrtc;
   if (dladdr((void *)(uintptr_t)p_nvrtcVersion, &nvrtc) && nvrtc.dli_fname) {
     snprintf(beside, sizeof beside, "%s", nvrtc.dli_fname);
@@ -66,6 +68,8 @@ static bool headers(char *path, size_t room) {
     if (end) {
       snprintf(end, sizeof beside - (size_t)(end - beside), "/..");
       home[2] = beside;
+      snprintf(package, sizeof package, "%s/../cuda_runtime", beside);
+      home[3] = package;
     }
   }
   for (unsigned i = 0; i < sizeof home / sizeof *home; i++) {
@@ -76,7 +80,18 @@ static bool headers(char *path, size_t room) {
   return false;
 }
 
+/* The newest architecture that NVRTC knows and that isn't newer than this; 0: unknown. */
+static int known_up_to(int arch) {
+  int list[100], n = 0, best = 0;
+  if (p_nvrtcGetNumSupportedArchs(&n) != NVRTC_SUCCESS || n > (int)(sizeof list / sizeof *list)) return 0;
+  if (p_nvrtcGetSupportedArchs(list) != NVRTC_SUCCESS) return 0;
+  for (int i = 0; i < n; i++) best = list[i] <= arch ? TY_MAX(best, list[i]) : best;
+  return best;
+}
+
 bool ty_rtc_compile(const char *source, const char *arch, char **image, size_t *n, char *why) {
+  const int wanted = atoi(arch + strlen("sm_")), known = known_up_to(wanted);
+  const bool later = known && known != wanted;           /* the driver compiles the PTX of an older one for the device */
   char option[40], path[PATH_MAX], include[PATH_MAX + 20], more[PATH_MAX + 30];
   const char *options[6] = {option, FMAD, "--std=c++17", "-w", include, more};
   int noption = 4;
@@ -87,7 +102,8 @@ bool ty_rtc_compile(const char *source, const char *arch, char **image, size_t *
     snprintf(more, sizeof more, "--include-path=%s/cccl", path);       /* since CUDA 13 */
     noption = 6;
   }
-  snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
+  if (later) snprintf(option, sizeof option, "--gpu-architecture=compute_%d", known);
+  else snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
   if (p_nvrtcCreateProgram(&p, source, "fused.cu", 0, NULL, NULL) != NVRTC_SUCCESS) {
     snprintf(why, TY_RTC_WHY, "NVRTC is out of memory");
     return false;
@@ -98,7 +114,8 @@ bool ty_rtc_compile(const char *source, const char *arch, char **image, size_t *
     if (text && p_nvrtcGetProgramLog(p, text) == NVRTC_SUCCESS) snprintf(why, TY_RTC_WHY, "NVRTC: %.*s", TY_RTC_WHY - 20, text);
     free(text);
   }
-  ok = ok && p_nvrtcGetCUBINSize(p, n) == NVRTC_SUCCESS && (*image = malloc(*n)) && p_nvrtcGetCUBIN(p, *image) == NVRTC_SUCCESS;
+  ok = ok && (later ? p_nvrtcGetPTXSize : p_nvrtcGetCUBINSize)(p, n) == NVRTC_SUCCESS && (*image = malloc(*n)) &&
+    (later ? p_nvrtcGetPTX : p_nvrtcGetCUBIN)(p, *image) == NVRTC_SUCCESS;
   p_nvrtcDestroyProgram(&p);
   return ok;
 }
@@ -120,11 +137,13 @@ bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
     snprintf(why, TY_RTC_WHY, "the driver refuses the kernel");
     return false;
   }
+  /* asked for only if it is there: else the driver has been seen to fail */
+  const bool has_each = memmem(image, n, "fused_each", 10);
   out->fused = entry_of(lib, "fused");
-  /* only if it is there: else the driver has been seen to fail */
-  out->each = memmem(image, n, "fused_each", 10) ? entry_of(lib, "fused_each") : NULL;
-  if (!out->fused) snprintf(why, TY_RTC_WHY, "the kernel has no entry");
-  return out->fused;                       /* the library stays, as its kernels do */
+  out->each = has_each ? entry_of(lib, "fused_each") : NULL;
+  if (out->fused && (out->each || !has_each)) return true;               /* the library stays, as its kernels do */
+  snprintf(why, TY_RTC_WHY, "the driver finds no entry of the kernel");
+  return false;
 }
 
 cudaError_t ty_rtc_launch(void *kernel, const unsigned grid[3], const unsigned block[3], const void *args, size_t size, cudaStream_t s) {

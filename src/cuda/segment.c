@@ -126,15 +126,17 @@ static void choose_older(ty_heap *h, ty_block *b, void *arg) {
  * of the memory. */
 static void trim(ty_heap *h, size_t size) {
   size_t left, total = h->most;
-  if (ty_core->flags->garbage_collection_threshold <= 0 || ty_anyone_captures()) return;
+  const double threshold = ty_core->flags->garbage_collection_threshold;
+  if (threshold <= 0) return;
   if (!h->share && cudaMemGetInfo(&left, &total) != cudaSuccess) { cudaGetLastError(); return; }
-  while ((double)h->reserved + (double)size > ty_core->flags->garbage_collection_threshold * (double)total) {
+  if (!ty_captures_stop(false)) return;
+  for (long long before = -1; h->reserved != before && (double)h->reserved + (double)size > threshold * (double)total;) {
     ty_block *oldest = NULL;
     each_free(h, choose_older, &oldest);
-    const long long before = h->reserved;
+    before = h->reserved;
     if (oldest) release(h, oldest, NULL);
-    if (h->reserved == before) return;
   }
+  ty_captures_go_on();
 }
 
 /* Whether reserved stays within the share of the memory with n bytes more. */
@@ -277,9 +279,11 @@ void ty_mempool_retain(void *pool) {
 void ty_mempool_release(void *pool) {
   ty_mempool *m = pool;
   pthread_mutex_lock(&ty_heap_lock);
-  if (m->handles == 1)
-    for (int i = 0; i < ty_gpu_count && !ty_anyone_captures(); i++)    /* during a capture they stay until the cache is emptied */
+  if (m->handles == 1 && ty_captures_stop(false)) {      /* during a capture they stay until the cache is emptied */
+    for (int i = 0; i < ty_gpu_count; i++)
       if (ty_heaps[i].segment && ty_cuda_use(i) == cudaSuccess) ty_give_all_back(&ty_heaps[i], m);
+    ty_captures_go_on();
+  }
   mempool_drop(m, &m->handles);
   pthread_mutex_unlock(&ty_heap_lock);
 }

@@ -56,7 +56,7 @@ cudaError_t ty_streams_open(int gpu, ty_stream **out) {
   return e == cudaSuccess && !defaults[gpu].tickets ? give_tickets(&defaults[gpu]) : e;
 }
 
-/* after: instead of the last stream, where that is the program's, which may destroy it */
+/* after: instead of the last stream, where that can't be waited for: it is the program's, which may destroy it, or part of a capture */
 static struct { pthread_mutex_t lock; ty_stream *last; cudaEvent_t after; } turns[TY_MAXGPU][TY_NTURNS] = {
   [0 ... TY_MAXGPU - 1] = {[0 ... TY_NTURNS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}}};
 
@@ -76,6 +76,20 @@ void ty_turn_end(ty_turn kind, int gpu) {
     *last = NULL;
   }
   pthread_mutex_unlock(&turns[gpu][kind].lock);
+}
+
+/* Before s may become a branch of this thread's capture: the event stands for the work that it has outside of it. */
+static void leave_turns(ty_stream *s) {
+  enum cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
+  if (!ty_capturing() || cudaStreamIsCapturing(s->s, &is) != cudaSuccess || is != cudaStreamCaptureStatusNone) return;
+  for (int k = 0; k < TY_NTURNS; k++) {
+    pthread_mutex_lock(&turns[s->gpu][k].lock);
+    if (turns[s->gpu][k].last == s) {
+      turns[s->gpu][k].after = ty_stream_mark(s);
+      turns[s->gpu][k].last = NULL;
+    }
+    pthread_mutex_unlock(&turns[s->gpu][k].lock);
+  }
 }
 
 ty_status ty_stream_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
@@ -233,8 +247,10 @@ ty_status ty_cuda_event_record(ty_ctx *ctx, int gpu, void *event, void *stream) 
 }
 
 ty_status ty_cuda_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream) {
+  ty_stream *s = stream_or_default(gpu, stream);
   CUDA(ctx, gpu, ty_cuda_use(gpu));
-  CUDA(ctx, gpu, cudaStreamWaitEvent(stream_or_default(gpu, stream)->s, event, 0));
+  leave_turns(s);
+  CUDA(ctx, gpu, cudaStreamWaitEvent(s->s, event, 0));
   return TY_OK;
 }
 
@@ -252,6 +268,7 @@ ty_status ty_cuda_event_query(ty_ctx *ctx, void *event, bool *done) {
 
 ty_status ty_cuda_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms) {
   float f = 0;
+  TY_TRY(ty_refuse_capture(ctx, "elapsed_time: called"));
   cudaError_t e = cudaEventElapsedTime(&f, from, to);
   if (e == cudaErrorNotReady) return ty_error(ctx, "elapsed_time: an event hasn't happened yet: call synchronize() first");
   if (e == cudaErrorInvalidResourceHandle || e == cudaErrorInvalidValue) {
