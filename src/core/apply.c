@@ -1,4 +1,5 @@
-/* The one way through for every call of an op: check -> autocast -> infer -> allocate -> run -> record.
+/* The one way through for every call of an op: device -> a dtype's cast, or autocast -> a plainer op -> a checkpoint's kept results ->
+ * vmap -> program -> infer -> allocate -> run -> record.
  *
  * Idea: what concerns all ops is here and nowhere else. While a program records or compares (program.h), calls go
  * through it before infer. Invariants: on success each result is a new reference. On failure nothing stays allocated and no
@@ -340,13 +341,13 @@ static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor 
   if (into) return ty_apply(c->ctx, c->op, in, c->nin, NULL, at, into, out);
   if (in[0].t && in[0].t->dtype == asked->i) x = ty_retain(in[0].t);
   else TY_TRY(ty_call_op2(c->ctx, TY_OP_cast, in[0], (ty_operand){0}, how, NULL, &x));
-  in[0] = ty_op_tensor(x);
+  in[0] = ty_operand_tensor(x);
   *mode = 0;
   ty_status s = ty_apply(c->ctx, c->op, in, c->nin, NULL, at, NULL, out);
   if (s == TY_OK && out[0]->dtype != asked->i) {         /* sums of whole numbers are int64 */
     y = out[0];
     out[0] = NULL;
-    s = ty_call_op2(c->ctx, TY_OP_cast, ty_op_tensor(y), (ty_operand){0}, how, NULL, &out[0]);
+    s = ty_call_op2(c->ctx, TY_OP_cast, ty_operand_tensor(y), (ty_operand){0}, how, NULL, &out[0]);
     ty_release(y);
   }
   *mode = was;
@@ -404,7 +405,7 @@ static ty_status unrecorded(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
   if (ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
-  return unrecorded(ctx, TY_OP_clone, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+  return unrecorded(ctx, TY_OP_clone, ty_operand_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
 /* A copy only where they aren't evenly *apart. */
@@ -425,12 +426,12 @@ ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out) {
 
 ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out) {
   ty_attr at[2] = {{.set = true, .i = d}, {.set = true, .i = format}};
-  return unrecorded(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, at, NULL, out);
+  return unrecorded(ctx, TY_OP_cast, ty_operand_tensor(t), (ty_operand){0}, at, NULL, out);
 }
 
 /* Runs the op into dst without check_inplace: dst may be a tensor that apply would refuse to change. */
 static ty_status write_into(ty_ctx *ctx, ty_op_id id, ty_tensor *dst, ty_operand v) {
-  ty_operand in[2] = {ty_op_tensor(dst), v};
+  ty_operand in[2] = {ty_operand_tensor(dst), v};
   ty_attr at[1] = {{.i = 0}};
   if (id == TY_OP_add) at[TY_AT_add_alpha].f = 1;
   ty_call c = {.ctx = ctx, .op = &ty_ops[id], .in = in, .nin = 2, .at = at};
@@ -439,8 +440,8 @@ static ty_status write_into(ty_ctx *ctx, ty_op_id id, ty_tensor *dst, ty_operand
   return run(&c, dst->storage->backend);
 }
 
-ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src) { return write_into(ctx, TY_OP_copy, dst, ty_op_tensor(src)); }
-ty_status ty_add_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src) { return write_into(ctx, TY_OP_add, dst, ty_op_tensor(src)); }
+ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src) { return write_into(ctx, TY_OP_copy, dst, ty_operand_tensor(src)); }
+ty_status ty_add_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src) { return write_into(ctx, TY_OP_add, dst, ty_operand_tensor(src)); }
 ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value) { return write_into(ctx, TY_OP_fill, dst, value); }
 
 /* ---- layouts ---- */

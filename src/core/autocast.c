@@ -67,10 +67,10 @@ static ty_status shadow_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_for
 static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
   ty_attr at[2] = {{.set = true, .i = to}, {.set = true, .i = format}};
   if (!ty_is_16bit(to) || !t->requires_grad || ctx->program)
-    return ty_call_op2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, at, NULL, out);
+    return ty_call_op2(ctx, TY_OP_cast, ty_operand_tensor(t), (ty_operand){0}, at, NULL, out);
   TY_TRY(shadow_of(ctx, t, to, format, out));
   if (!ctx->grad_enabled) return TY_OK;
-  ty_operand in = ty_op_tensor(t);
+  ty_operand in = ty_operand_tensor(t);
   ty_call c = {.ctx = ctx, .op = &ty_ops[TY_OP_cast], .in = &in, .nin = 1, .at = at, .out = {*out}};
   ty_status s = ty_record(&c);
   if (s != TY_OK) { ty_release(*out); *out = NULL; }
@@ -79,7 +79,8 @@ static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_
 
 static bool wants(const ty_call *c, const ty_backend *b, int i, ty_dtype to) {
   const ty_tensor *t = c->in[i].t;
-  if (!t || t->dtype == to || t->dtype == TY_F64 || !ty_is_float((ty_dtype)t->dtype) || c->op->param[i].mutated) return false;
+  if (!t || t->dtype == to || t->dtype == TY_F64 || !ty_is_float((ty_dtype)t->dtype)) return false;
+  if (ty_operand_param(c->op, i)->mutated) return false;
   return ty_device_of(t) == b && (c->op->cast == TY_A_FP16 || ty_is_16bit((ty_dtype)t->dtype));
 }
 

@@ -93,7 +93,7 @@ static ty_status bring_back(ty_ctx *ctx, ty_tensor **g, const ty_meta *m) {
   ty_tensor *y;
   ty_attr at[2] = {[TY_AT_to_device_device] = {.set = true, .i = m->device}};
   if (ty_device_of(*g) == ty_devices[m->device]) return TY_OK;
-  TY_TRY(ty_call_op2(ctx, TY_OP_to_device, ty_op_tensor(*g), (ty_operand){0}, at, NULL, &y));
+  TY_TRY(ty_call_op2(ctx, TY_OP_to_device, ty_operand_tensor(*g), (ty_operand){0}, at, NULL, &y));
   ty_release(*g);
   *g = y;
   return TY_OK;
@@ -117,7 +117,7 @@ static ty_status unbroadcast(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const
     for (int i = 0; i < x->ndim; i++)
       if (i < lead || (m->shape[i - lead] == 1 && x->shape[i] != 1)) at[TY_AT_sum_dim].v[at[TY_AT_sum_dim].n++] = i;
     if (at[TY_AT_sum_dim].n) {
-      TY_TRY(ty_call_op2(ctx, TY_OP_sum, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
+      TY_TRY(ty_call_op2(ctx, TY_OP_sum, ty_operand_tensor(x), (ty_operand){0}, at, NULL, &y));
       ty_release(x);
       *g = x = y;
     }
@@ -128,7 +128,7 @@ static ty_status unbroadcast(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const
   const bool turned = leaf && ty_is_contiguous(leaf) && !ty_is_contiguous(x) && ty_is_channels_last(x);
   if (x->dtype != m->dtype || turned) {
     ty_attr at[2] = {{.set = true, .i = m->dtype}, {.set = true, .i = turned ? TY_CONTIGUOUS : TY_PRESERVE}};
-    TY_TRY(ty_call_op2(ctx, TY_OP_cast, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
+    TY_TRY(ty_call_op2(ctx, TY_OP_cast, ty_operand_tensor(x), (ty_operand){0}, at, NULL, &y));
     ty_release(x);
     *g = y;
   }
@@ -143,7 +143,7 @@ static ty_status zero_indices(ty_ctx *ctx, const ty_tensor *t, int dim, int64_t 
   if (!v) return ty_no_memory(ctx, "backward");
   v->offset += first * v->stride[dim];
   v->shape[dim] = end - first;
-  const ty_status s = ty_fill_into(ctx, v, ty_op_float(0));
+  const ty_status s = ty_fill_into(ctx, v, ty_operand_float(0));
   ty_release(v);
   return s;
 }
@@ -165,7 +165,7 @@ static ty_status accumulate(pass *p, int slot, ty_tensor *g) {
   if (!old) { p->grad[slot] = g; return TY_OK; }
   bool in_place = !ctx->grad_enabled && !old->copied && sole_owner(old) && !ty_overlaps_itself(old);
   ty_status s = complete(p, slot);
-  if (s == TY_OK) s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(old), ty_op_tensor(g), NULL, in_place ? old : NULL, &sum);
+  if (s == TY_OK) s = ty_call_op2(ctx, TY_OP_add, ty_operand_tensor(old), ty_operand_tensor(g), NULL, in_place ? old : NULL, &sum);
   ty_release(g);
   if (s != TY_OK) return s;
   ty_release(old);
@@ -234,7 +234,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   ty_tensor *part = part_of(n, whole);
   if (!part) *s = ty_no_memory(ctx, "backward");
   else if (blank) *s = ty_copy_into(ctx, part, g);
-  else *s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(part), ty_op_tensor(g), NULL, part, &sum);
+  else *s = ty_call_op2(ctx, TY_OP_add, ty_operand_tensor(part), ty_operand_tensor(g), NULL, part, &sum);
   ty_release(sum);
   ty_release(part);
   return true;
@@ -257,7 +257,8 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
   }
   if (leaf->grad) {
     leaf->grad->scaled = false;            /* set below */
-    ty_status s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
+    ty_status s = ty_call_op2(ctx, TY_OP_add, ty_operand_tensor(leaf->grad), ty_operand_tensor(g), NULL,
+      ctx->grad_enabled ? NULL : leaf->grad, &sum);
     ty_release(g);
     if (s != TY_OK) { leaf->grad->scaled = was_scaled; return s; }
   } else if (ctx->grad_enabled ||
@@ -265,7 +266,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     sum = g;
   else {                               /* others may hold g's memory: .grad gets its own */
     ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
-    ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, &at, NULL, &sum);
+    ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_operand_tensor(g), (ty_operand){0}, &at, NULL, &sum);
     ty_release(g);
     if (s != TY_OK) return s;
   }
@@ -410,7 +411,7 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
     ty_meta m;
     ty_meta_of(root, &m);
     TY_TRY(ty_empty(ctx, root->storage->backend, &m, &g));
-    ty_status s = ty_fill_into(ctx, g, ty_op_float(1));
+    ty_status s = ty_fill_into(ctx, g, ty_operand_float(1));
     if (s != TY_OK) { ty_release(g); return s; }
   }
   int i = find(p, key_of(root));

@@ -29,7 +29,7 @@ static ty_status with_channels(const ty_call *c, ty_op_id op, int i, ty_tensor *
   ty_release(t);
   if (s != TY_OK) return s;
   if (!*y) { *y = by; return TY_OK; }
-  s = ty_call_op2(c->ctx, op, ty_op_tensor(*y), ty_op_tensor(by), NULL, NULL, &next);
+  s = ty_call_op2(c->ctx, op, ty_operand_tensor(*y), ty_operand_tensor(by), NULL, NULL, &next);
   ty_release(by);
   if (s != TY_OK) return s;
   ty_release(*y);
@@ -42,7 +42,7 @@ ty_status ty_normalize_channels(ty_call *c) {
   ty_status s = with_channels(c, TY_OP_sub, 1, &y);
   if (s == TY_OK) s = with_channels(c, TY_OP_mul, 2, &scale);
   if (s == TY_OK) s = with_channels(c, TY_OP_mul, 3, &scale);
-  if (s == TY_OK) s = ty_call_op2(c->ctx, TY_OP_mul, ty_op_tensor(y), ty_op_tensor(scale), NULL, NULL, &next);
+  if (s == TY_OK) s = ty_call_op2(c->ctx, TY_OP_mul, ty_operand_tensor(y), ty_operand_tensor(scale), NULL, NULL, &next);
   if (s == TY_OK) s = with_channels(c, TY_OP_add, 4, &next);
   if (s == TY_OK) s = ty_copy_into(c->ctx, c->out[0], next);
   ty_release(y);

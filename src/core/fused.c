@@ -90,7 +90,7 @@ static int read_value(maker *m, int v, ty_dtype compute) {
 }
 
 static int number(maker *m, ty_operand v, ty_dtype compute, ty_dtype rounded) {
-  if (rounded != compute) v = ty_op_float(ty_rounded(v.f, rounded));
+  if (rounded != compute) v = ty_operand_float(ty_rounded(v.f, rounded));
   return new_node(m, (ty_fused_node){.kind = TY_F_NUMBER, .dtype = compute, .compute = compute, .number = v});
 }
 
@@ -132,7 +132,8 @@ static void norm(maker *m, const step *k, int *out) {
   const int x = read_value(m, k->vin[0], m->compute), mean = layer ? total(m, TY_OP_mean, x) : -1;
   const int d = layer ? emit(m, TY_OP_sub, false, x, mean, -1) : x, ms = total(m, TY_OP_mean, emit(m, TY_OP_square, false, d, -1, -1));
   const int rstd = emit(m, TY_OP_rsqrt, true,
-    emit(m, TY_OP_add, true, ms, number(m, ty_op_float(k->call.at[TY_AT_layer_norm_stats_eps].f), m->compute, m->compute), -1), -1, -1);
+    emit(m, TY_OP_add, true, ms,
+      number(m, ty_operand_float(k->call.at[TY_AT_layer_norm_stats_eps].f), m->compute, m->compute), -1), -1, -1);
   int y = emit(m, TY_OP_mul, false, d, rstd, -1);
   if (k->vin[1] >= 0) y = emit(m, TY_OP_mul, false, y, read_value(m, k->vin[1], m->compute), -1);
   if (layer && k->vin[2] >= 0) y = emit(m, TY_OP_add, false, y, read_value(m, k->vin[2], m->compute), -1);
@@ -153,8 +154,8 @@ static void dropout(maker *m, const step *k, int *out) {
   const double drop = k->call.at[TY_AT_dropout_mask_p].f;
   const int x = read_value(m, k->vin[0], m->compute);
   out[1] = new_node(m, (ty_fused_node){.kind = TY_F_KEEP, .dtype = TY_BOOL, .compute = TY_F32, .p = drop});
-  const int scaled = emit(m, TY_OP_mul, false, x, number(m, ty_op_float(drop < 1 ? 1 / (1 - drop) : 0), m->compute, m->compute), -1);
-  out[0] = emit(m, TY_OP_where, false, as_computed(m, out[1], m->compute), scaled, number(m, ty_op_float(0), m->compute, m->compute));
+  const int scaled = emit(m, TY_OP_mul, false, x, number(m, ty_operand_float(drop < 1 ? 1 / (1 - drop) : 0), m->compute, m->compute), -1);
+  out[0] = emit(m, TY_OP_where, false, as_computed(m, out[1], m->compute), scaled, number(m, ty_operand_float(0), m->compute, m->compute));
 }
 
 /* ---- steps ---- */

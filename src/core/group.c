@@ -172,7 +172,7 @@ ty_status ty_cpu_collective(ty_call *c) {
 }
 
 ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor *to, void **request, ty_tensor **in, ty_tensor **out) {
-  ty_operand operand = ty_op_tensor(x);
+  ty_operand operand = ty_operand_tensor(x);
   ty_call c = {.ctx = ctx, .op = &ty_ops[TY_OP_collective], .in = &operand, .nin = 1, .at = at, .out = {to}};
   ty_message m;
   *in = *out = NULL;

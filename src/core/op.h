@@ -71,6 +71,7 @@ double ty_parameter(const ty_call *c, int slot);         /* an attribute as a nu
 ty_op *ty_op_find(const char *name);
 const char *ty_op_name(int id);                          /* the name in error texts */
 const ty_param *ty_op_param(const ty_op *op, const char *name);
+const ty_param *ty_operand_param(const ty_op *op, int slot);     /* the parameter of an operand, whose slot counts operands alone */
 ty_status ty_sig_parse(const char *sig, ty_op *into, char *err);
 /* The one of list's n names that is nearest to name, or NULL where none is near. */
 const char *ty_nearest(const char *name, const char *const *list, int n);

@@ -294,6 +294,12 @@ const ty_param *ty_op_param(const ty_op *op, const char *name) {
   return NULL;
 }
 
+const ty_param *ty_operand_param(const ty_op *op, int slot) {
+  int i = 0;
+  while (op->param[i].type > TY_P_TENSORS || op->param[i].slot != slot) i++;
+  return &op->param[i];
+}
+
 /* How many letters to insert, delete, replace or swap with their neighbour to turn a into b. For short names. */
 static int distance(const char *a, const char *b) {
   int n = (int)strlen(b), rows[3][64], *before = rows[0], *last = rows[1], *row = rows[2];

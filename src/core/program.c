@@ -366,7 +366,7 @@ static ty_status spare_grads(ty_ctx *ctx, ty_program *p) {
     const int others = atomic_load(&g->refs) - 1;
     if (!others || others <= held_by_events(r, g)) continue;
     p->within++;
-    s = ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, NULL, NULL, &copy);
+    s = ty_call_op2(ctx, TY_OP_clone, ty_operand_tensor(g), (ty_operand){0}, NULL, NULL, &copy);
     p->within--;
     if (s != TY_OK) break;
     copy->scaled = g->scaled;

@@ -201,7 +201,7 @@ static ty_status make_steps(ty_ctx *ctx, ty_recording *r) {
       TY_TRY(ty_empty(ctx, k->backend, &m, &k->rate));
       k->rate_now = k->call.in[j].f;
       k->rate_changed = true;
-      k->call.in[j] = ty_op_tensor(k->rate);
+      k->call.in[j] = ty_operand_tensor(k->rate);
     }
   }
   return TY_OK;
@@ -412,7 +412,7 @@ static ty_status put_settings(ty_ctx *ctx, step *k) {
     ty_tensor at = *k->call.settings;
     at.ndim = 0;
     at.offset = j;
-    TY_TRY(ty_fill_into(ctx, &at, ty_op_float(number[j])));
+    TY_TRY(ty_fill_into(ctx, &at, ty_operand_float(number[j])));
     k->set[j] = number[j];
   }
   k->set_changed = false;
@@ -424,7 +424,7 @@ ty_status ty_recording_write_rates(ty_ctx *ctx, ty_recording *r) {
     step *k = &r->step[i];
     if (k->call.settings) TY_TRY(put_settings(ctx, k));
     if (!k->rate || !k->rate_changed) continue;
-    TY_TRY(ty_fill_into(ctx, k->rate, ty_op_float(k->rate_now)));
+    TY_TRY(ty_fill_into(ctx, k->rate, ty_operand_float(k->rate_now)));
     k->rate_changed = false;
   }
   return TY_OK;

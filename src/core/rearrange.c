@@ -15,7 +15,7 @@ static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t 
 static ty_status pad(ty_call *c) {
   ty_tensor src = *c->in[0].t, dst = *c->out[0];
   const ty_attr *p = &c->at[TY_AT_pad_constant_pad];
-  TY_TRY(ty_fill_into(c->ctx, c->out[0], ty_op_float(c->at[TY_AT_pad_constant_value].f)));
+  TY_TRY(ty_fill_into(c->ctx, c->out[0], ty_operand_float(c->at[TY_AT_pad_constant_value].f)));
   for (int k = 0; k < p->n / 2; k++) {     /* negative padding crops the source */
     const int d = src.ndim - 1 - k;
     const int64_t lo = p->v[2 * k], hi = p->v[2 * k + 1], n = src.shape[d], from = TY_MAX(-lo, 0), to = n - TY_MAX(-hi, 0);
@@ -136,7 +136,7 @@ static ty_status add_windows(ty_call *c, const ty_tensor *x, const ty_tensor *su
 
 static ty_status overlap_add(ty_call *c) {
   ty_tensor *x = c->in[0].t, *o = c->out[0], *wide, *sum = NULL;
-  TY_TRY(ty_fill_into(c->ctx, o, ty_op_float(0)));
+  TY_TRY(ty_fill_into(c->ctx, o, ty_operand_float(0)));
   if (x->dtype != TY_F16 && x->dtype != TY_BF16) return add_windows(c, x, o);
   TY_TRY(ty_cast(c->ctx, x, TY_F32, &wide));                 /* to round only the final sum */
   ty_status s = ty_cast(c->ctx, o, TY_F32, &sum);

@@ -65,9 +65,7 @@ ty_status ty_distinct_dims(ty_call *c, ty_attr *a, const ty_tensor *x) {
 }
 
 int ty_position(const ty_call *c, int slot) {
-  for (int i = 0; i < c->op->nparam; i++)
-    if (c->op->param[i].type <= TY_P_TENSORS && c->op->param[i].slot == slot) return i + 1;
-  return slot + 1;
+  return (int)(ty_operand_param(c->op, slot) - c->op->param) + 1;
 }
 
 ty_status ty_need_float(ty_call *c, int slot) {
@@ -103,7 +101,7 @@ ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d) {
   const ty_operand *v = &c->in[slot];
   const double n = v->kind == TY_FLOAT ? v->f : (double)v->i;
   if ((v->kind != TY_FLOAT && v->kind != TY_INT) || ty_fits(n, d)) return TY_OK;
-  const char *name = c->op->param[ty_position(c, slot) - 1].name;
+  const char *name = ty_operand_param(c->op, slot)->name;
   if (n != n) return ty_fail(c, "argument %d (%s) is NaN, which %s can't hold", ty_position(c, slot), name, ty_dtype_names[d]);
   return ty_fail(c, "argument %d (%s) %.14g is out of range for %s", ty_position(c, slot), name, n, ty_dtype_names[d]);
 }
@@ -225,7 +223,7 @@ ty_status ty_infer_pointwise(ty_call *c) {
   if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && power < 0)
     return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers: use x:float()", power, ty_dtype_names[d]);
   if (rule == TY_D_FIRST) TY_TRY(ty_need_fitting(c, c->nin - 1, d));
-  if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_op_int(value->f != 0);   /* a fraction is true, too */
+  if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_operand_int(value->f != 0);   /* a fraction is true, too */
   c->compute = ty_compute_dtype(d);
   for (int i = 0; c->compute == TY_I64 && i < c->op->nparam; i++) {
     const ty_param *p = &c->op->param[i];

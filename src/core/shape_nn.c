@@ -149,11 +149,11 @@ ty_recurrence ty_recurrence_of(const ty_call *c) {
 
 static ty_status need_shape(ty_call *c, int slot, int ndim, const int64_t *shape) {
   const ty_tensor *t = c->in[slot].t;
-  if (!t) return ty_fail(c, "%s is missing", c->op->param[slot].name);
+  if (!t) return ty_fail(c, "%s is missing", ty_operand_param(c->op, slot)->name);
   TY_TRY(ty_need_float(c, slot));
   TY_TRY(ty_need_same_dtype(c, slot, 0));
   if (t->ndim != ndim || memcmp(t->shape, shape, sizeof(int64_t) * (size_t)ndim))
-    return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[slot].name, ty_shape_of(t), ty_shape_text(shape, ndim));
+    return ty_fail(c, "%s has shape %s; it must be %s", ty_operand_param(c->op, slot)->name, ty_shape_of(t), ty_shape_text(shape, ndim));
   return TY_OK;
 }
 
@@ -209,10 +209,10 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   for (int i = 1; i < 5; i++) {
     const ty_tensor *t = c->in[i].t;
     if (t && i < 3 && c->at[TY_AT_batch_norm_stats_training].i && ty_overlaps_itself(t))
-      return ty_fail(c, "%s can't be changed in place, as its elements share memory: clone it", c->op->param[i].name);
+      return ty_fail(c, "%s can't be changed in place, as its elements share memory: clone it", ty_operand_param(c->op, i)->name);
     if (t && (t->ndim != 1 || t->shape[0] != n))
       return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s",
-        c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
+        ty_operand_param(c->op, i)->name, ty_shape_of(t), (long long)n, ty_shape_of(x));
     TY_TRY(ty_need_float(c, i));
   }
   const ty_tensor *rm = c->in[1].t, *rv = c->in[2].t, *tracked = c->in[5].t;
@@ -238,7 +238,7 @@ ty_status ty_infer_batch_norm_apply(ty_call *c) {
   for (int i = 1; i < 5; i++)
     if (c->in[i].t && (x->ndim < 2 || c->in[i].t->ndim != 1 || c->in[i].t->shape[0] != x->shape[1]))
       return ty_fail(c, "%s has shape %s; it must have a value for each channel (dim 2) of argument 1, of shape %s",
-        c->op->param[i].name, ty_shape_of(c->in[i].t), ty_shape_of(x));
+        ty_operand_param(c->op, i)->name, ty_shape_of(c->in[i].t), ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
   if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
   return TY_OK;
@@ -255,11 +255,11 @@ ty_status ty_infer_layer_norm(ty_call *c) {
   for (int i = 1; i < c->op->nin; i++) {
     const ty_tensor *t = c->in[i].t;
     if (t && (t->ndim != s->n || memcmp(t->shape, s->v, sizeof(int64_t) * s->n)))
-      return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[i + 1].name, ty_shape_of(t), ty_shape_text(s->v, s->n));
+      return ty_fail(c, "%s has shape %s; it must be %s", ty_operand_param(c->op, i)->name, ty_shape_of(t), ty_shape_text(s->v, s->n));
     TY_TRY(ty_need_float(c, i));
     if (t && ty_compute_dtype((ty_dtype)t->dtype) != ty_compute_dtype((ty_dtype)x->dtype))
       return ty_fail(c, "%s has dtype %s, which doesn't fit an input of %s",
-        c->op->param[i + 1].name, ty_dtype_names[t->dtype], ty_dtype_names[x->dtype]);
+        ty_operand_param(c->op, i)->name, ty_dtype_names[t->dtype], ty_dtype_names[x->dtype]);
   }
   ty_meta_of(x, &c->meta[0]);
   ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);

@@ -296,7 +296,7 @@ ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *be
     if (!n) return ty_no_memory(c->ctx, "autograd");
     for (int i = 0; i < 3; i += 2) ty_meta_of(target, &n->meta[i]);
     n->in[0].kind = TY_TENSOR;
-    n->in[1] = ty_op_int(0);
+    n->in[1] = ty_operand_int(0);
     set_edge(&n->edge[0], target);
     note_stream(c->ctx, n, target);
   }

@@ -70,9 +70,9 @@ typedef struct {
   int64_t i;
 } ty_operand;
 
-static inline ty_operand ty_op_tensor(ty_tensor *t) { return (ty_operand){t ? TY_TENSOR : TY_NONE, t, 0, 0}; }
-static inline ty_operand ty_op_int(int64_t i) { return (ty_operand){TY_INT, NULL, (double)i, i}; }
-static inline ty_operand ty_op_float(double f) { return (ty_operand){TY_FLOAT, NULL, f, (int64_t)0}; }
+static inline ty_operand ty_operand_tensor(ty_tensor *t) { return (ty_operand){t ? TY_TENSOR : TY_NONE, t, 0, 0}; }
+static inline ty_operand ty_operand_int(int64_t i) { return (ty_operand){TY_INT, NULL, (double)i, i}; }
+static inline ty_operand ty_operand_float(double f) { return (ty_operand){TY_FLOAT, NULL, f, (int64_t)0}; }
 
 /* One attribute (an argument that is not a tensor). The parameter's type decides which member of the union is used. */
 typedef struct {
@@ -82,7 +82,7 @@ typedef struct {
 } ty_attr;
 
 /* an attribute of type any that is a number */
-static inline ty_operand ty_any_number(const ty_attr *a) { return a->n == TY_FLOAT ? ty_op_float(a->f) : ty_op_int(a->i); }
+static inline ty_operand ty_any_number(const ty_attr *a) { return a->n == TY_FLOAT ? ty_operand_float(a->f) : ty_operand_int(a->i); }
 
 /* ---- memory ---- */
 

@@ -8,7 +8,7 @@
 ty_status ty_view(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out) {
   ty_attr at = {.set = true, .n = (uint8_t)n};
   memcpy(at.v, size, sizeof(int64_t) * (size_t)n);
-  return ty_call_op2(ctx, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+  return ty_call_op2(ctx, TY_OP_view, ty_operand_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
 /* asked: size as the user gave it; a program that records the view keeps its -1. */
@@ -17,14 +17,14 @@ static ty_status reshape_to(ty_call *c, int n, const int64_t *size, const int64_
   ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
   int64_t stride[TY_MAXDIM];
   if (!t->own_layout && !ty_view_strides(t, size, n, stride))
-    TY_TRY(ty_call_op2(c->ctx, TY_OP_clone, ty_op_tensor(t), (ty_operand){0}, &at, NULL, &copy));
+    TY_TRY(ty_call_op2(c->ctx, TY_OP_clone, ty_operand_tensor(t), (ty_operand){0}, &at, NULL, &copy));
   const ty_status s = ty_view(c->ctx, copy ? copy : t, n, asked, &c->out[0]);
   ty_release(copy);
   return s;
 }
 
 ty_status ty_reshape(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out) {
-  ty_operand in = ty_op_tensor(t);
+  ty_operand in = ty_operand_tensor(t);
   ty_call c = {.ctx = ctx, .in = &in, .nin = 1};
   const ty_status s = reshape_to(&c, n, size, size);
   *out = c.out[0];
@@ -96,7 +96,7 @@ static ty_status narrow(ty_call *c) {
   ty_attr at[4] = {[TY_AT_slice_dim] = {.set = true, .i = c->at[0].i}, [TY_AT_slice_first] = {.set = true, .i = first},
     [TY_AT_slice_last] = {.set = true, .i = first + length - 1}, [TY_AT_slice_step] = {.set = true, .i = 1}};
   if (!length) at[TY_AT_slice_first].i = 1, at[TY_AT_slice_last].i = 0;
-  return ty_call_op2(c->ctx, TY_OP_slice, ty_op_tensor(x), (ty_operand){0}, at, NULL, &c->out[0]);
+  return ty_call_op2(c->ctx, TY_OP_slice, ty_operand_tensor(x), (ty_operand){0}, at, NULL, &c->out[0]);
 }
 
 /* x with dims a and b exchanged. */
@@ -104,7 +104,7 @@ static ty_status swapped(ty_call *c, int64_t a, int64_t b) {
   ty_tensor *x = c->in[0].t;
   ty_attr at = {.set = true, .n = x->ndim};
   for (int d = 0; d < x->ndim; d++) at.v[d] = d == a ? b : d == b ? a : d;
-  return ty_call_op2(c->ctx, TY_OP_permute, ty_op_tensor(x), (ty_operand){0}, &at, NULL, &c->out[0]);
+  return ty_call_op2(c->ctx, TY_OP_permute, ty_operand_tensor(x), (ty_operand){0}, &at, NULL, &c->out[0]);
 }
 
 static ty_status transpose(ty_call *c) {

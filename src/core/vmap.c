@@ -31,7 +31,7 @@ ty_status ty_vmap_repeated(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out
   if (t->ndim == TY_MAXDIM) return ty_error(ctx, "vmap: a tensor of shape %s has no room for one more dim", ty_shape_of(t));
   at.v[0] = n;
   memcpy(at.v + 1, t->shape, sizeof(int64_t) * t->ndim);
-  return ty_call_op2(ctx, TY_OP_expand, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+  return ty_call_op2(ctx, TY_OP_expand, ty_operand_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
 ty_status ty_vmap_out(ty_ctx *ctx, const ty_vmap *map, ty_tensor *t, ty_tensor **out) {
@@ -43,7 +43,7 @@ ty_status ty_vmap_out(ty_ctx *ctx, const ty_vmap *map, ty_tensor *t, ty_tensor *
 
 void ty_vmap_take(ty_vmap_call *m, int i, ty_tensor *t) {
   ty_release(m->w[i].t);
-  m->w[i] = ty_op_tensor(t);
+  m->w[i] = ty_operand_tensor(t);
 }
 
 void ty_vmap_plainly(ty_vmap_call *m, int i) {
@@ -136,7 +136,7 @@ static ty_status select_example(ty_vmap_call *m, int64_t k) {
     m->w[i] = m->one.in[i];
     if (!ty_vmap_maps(m, t)) { ty_retain(t); continue; }
     m->w[i].t = NULL;
-    TY_TRY(ty_call_op2(m->one.ctx, TY_OP_select, ty_op_tensor(t->whole), (ty_operand){0}, at, NULL, &v));
+    TY_TRY(ty_call_op2(m->one.ctx, TY_OP_select, ty_operand_tensor(t->whole), (ty_operand){0}, at, NULL, &v));
     m->w[i].t = v;
   }
   return TY_OK;
@@ -181,7 +181,7 @@ ty_status ty_vmap_each(ty_vmap_call *m, ty_tensor **out) {
     memset(r, 0, sizeof r);
     s = ty_apply(ctx, m->one.op, m->w, m->one.nin, m->span, m->at, NULL, r);
     if (s != TY_OK) break;
-    for (int j = 0; j < nout; j++) made[j * n + done] = ty_op_tensor(r[j]);
+    for (int j = 0; j < nout; j++) made[j * n + done] = ty_operand_tensor(r[j]);
   }
   for (int j = 0; j < nout && s == TY_OK; j++) {
     ty_meta none = m->one.meta[j];
@@ -240,7 +240,7 @@ static ty_status become_mapped(ty_vmap_call *m, ty_tensor *t) {
     return ty_error(ctx, "vmap: %s_: a tensor from outside, or a part of one, can't hold different values for each example",
       m->one.op->shown);
   TY_TRY(ty_vmap_repeated(ctx, t, m->map->size, &all));
-  const ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(all), (ty_operand){0}, &at, NULL, &whole);
+  const ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_operand_tensor(all), (ty_operand){0}, &at, NULL, &whole);
   ty_release(all);
   TY_TRY(s);
   ty_storage_retain(whole->storage);
@@ -270,7 +270,7 @@ static ty_status apply_mapped(ty_vmap_call *m, ty_tensor *into, ty_tensor **out)
   ty_status s = made_of_nothing ? draw_new(m, made) : ty_vmap_rule(m, all, made);
   if (s == TY_OK && into && made[0]) {     /* the rule wrote elsewhere */
     ty_tensor *same;
-    s = ty_call_op2(c->ctx, TY_OP_copy, ty_op_tensor(all), ty_op_tensor(made[0]->whole), NULL, all, &same);
+    s = ty_call_op2(c->ctx, TY_OP_copy, ty_operand_tensor(all), ty_operand_tensor(made[0]->whole), NULL, all, &same);
     if (s == TY_OK) ty_release(same);
     ty_release(made[0]);
   }

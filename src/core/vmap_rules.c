@@ -8,7 +8,7 @@
 static ty_status permute(ty_ctx *ctx, ty_tensor *t, const int64_t *dims, ty_tensor **out) {
   ty_attr at = {.set = true, .n = t->ndim};
   memcpy(at.v, dims, sizeof(int64_t) * t->ndim);
-  return ty_call_op2(ctx, TY_OP_permute, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+  return ty_call_op2(ctx, TY_OP_permute, ty_operand_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
 /* Moves t's n dims from `from` on to `to`. */
@@ -24,7 +24,7 @@ static ty_status move_dims(ty_ctx *ctx, ty_tensor *t, int from, int n, int to, t
 }
 /* Calls another op on the examples. */
 static ty_status binary(ty_vmap_call *m, ty_op_id id, ty_tensor *a, ty_tensor *b, ty_tensor **out) {
-  return ty_call_op2(m->one.ctx, id, ty_op_tensor(a), ty_op_tensor(b), NULL, NULL, out);
+  return ty_call_op2(m->one.ctx, id, ty_operand_tensor(a), ty_operand_tensor(b), NULL, NULL, out);
 }
 static ty_status spread_all(ty_vmap_call *m) {
   for (int i = 0; i < m->one.nin; i++) TY_TRY(ty_vmap_spread(m, i));
@@ -70,7 +70,7 @@ static ty_status pointwise(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
   TY_TRY(ty_vmap_apply(m, &all));
   if (all->dtype != dtype) {
     ty_attr at[2] = {{.set = true, .i = dtype}, {.set = true, .i = TY_PRESERVE}};
-    const ty_status s = ty_call_op2(m->one.ctx, TY_OP_cast, ty_op_tensor(all), (ty_operand){0}, at, NULL, &cast);
+    const ty_status s = ty_call_op2(m->one.ctx, TY_OP_cast, ty_operand_tensor(all), (ty_operand){0}, at, NULL, &cast);
     ty_release(all);
     TY_TRY(s);
     all = cast;
@@ -263,7 +263,7 @@ static ty_status index_by(ty_vmap_call *m, int list, ty_tensor *into, ty_tensor 
   memcpy(more, m->w, sizeof *more * (size_t)of.start);
   memcpy(more + of.start + 1, m->w + of.start, sizeof *more * (size_t)n);
   TY_TRY(count_examples(m, rank, &v));
-  more[of.start] = ty_op_tensor(v);
+  more[of.start] = ty_operand_tensor(v);
   span[list].count++;
   memmove(at->v + 1, at->v, sizeof(int64_t) * (size_t)n);
   at->v[0] = 0;

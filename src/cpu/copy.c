@@ -87,16 +87,13 @@ static void move_short(void *arg, char *const *ptr, const int64_t *stride, const
   }
 }
 
-/* Short rows, contiguous in both: a call for each would cost more than its elements. At least 16 bytes; the last 16 may be moved twice. */
+/* Short rows, contiguous in both: a call for each would cost more than its elements. */
 enum { FEW = 64 };
 static void move_rows(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m) {
   const int64_t size = ((const move *)arg)->size, bytes = n * size;
   const char *s = ptr[1];
   (void)stride;
-  for (char *d = ptr[0]; m--; d += step[0] * size, s += step[1] * size) {
-    for (int64_t at = 0; at + 16 < bytes; at += 16) memcpy(d + at, s + at, 16);
-    memcpy(d + bytes - 16, s + bytes - 16, 16);
-  }
+  for (char *d = ptr[0]; m--; d += step[0] * size, s += step[1] * size) ty_move_few(d, s, bytes);
 }
 
 /* Rows read backward, as by a flip; longer ones than LONG are worth a call. */
@@ -228,8 +225,8 @@ ty_status ty_cpu_fill(ty_call *c) {
   const ty_attr *a = c->at;
   switch (c->op->id) {
     case TY_OP_empty: break;
-    case TY_OP_zeros: ty_fill_value(o, ty_op_int(0)); break;
-    case TY_OP_ones: ty_fill_value(o, ty_op_int(1)); break;
+    case TY_OP_zeros: ty_fill_value(o, ty_operand_int(0)); break;
+    case TY_OP_ones: ty_fill_value(o, ty_operand_int(1)); break;
     case TY_OP_full: ty_fill_value(o, ty_any_number(&a[TY_AT_full_value])); break;
     case TY_OP_range: sequence(o, a[TY_AT_range_first].f, a[TY_AT_range_step].f); break;
     case TY_OP_linspace: {
@@ -239,12 +236,12 @@ ty_status ty_cpu_fill(ty_call *c) {
       break;
     }
     case TY_OP_eye: {
-      ty_fill_value(o, ty_op_int(0));
+      ty_fill_value(o, ty_operand_int(0));
       ty_tensor diag = *o;
       diag.ndim = 1;
       diag.shape[0] = TY_MIN(o->shape[0], o->shape[1]);
       diag.stride[0] = o->stride[0] + o->stride[1];
-      ty_fill_value(&diag, ty_op_int(1));
+      ty_fill_value(&diag, ty_operand_int(1));
       break;
     }
     default: return ty_fail(c, "not supported");

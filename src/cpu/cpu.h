@@ -224,6 +224,11 @@ ty_pair *ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n);
 uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to);        /* words, by bits from .. to - 1, or by more */
 int ty_bits_for(uint64_t most);                              /* that numbers up to most need */
 int ty_threads_for(int64_t work);                            /* 1 below the size where threads pay */
+/* At least 16 bytes; the last 16 may be moved twice. For so few that a call would cost more. */
+TY_INLINE void ty_move_few(char *to, const char *from, int64_t bytes) {
+  for (int64_t at = 0; at + 16 < bytes; at += 16) memcpy(to + at, from + at, 16);
+  memcpy(to + bytes - 16, from + bytes - 16, 16);
+}
 void *ty_scratch(size_t n);                                  /* for a call; free with ty_scratch_free */
 void ty_scratch_free(void *p);
 /* Runs kernel in float32 with 16-bit operands converted, and rounds its results once. */

@@ -94,7 +94,7 @@ static ty_tensor result_at(const plan *p, const ty_tensor *r, int64_t i) {
 
 static ty_status copy_at(ty_call *c, ty_tensor *dst, ty_tensor *src, bool add) {
   ty_call k = {.ctx = c->ctx, .op = &ty_ops[add ? TY_OP_add : TY_OP_copy], .nin = 2};
-  ty_operand in[2] = {ty_op_tensor(dst), ty_op_tensor(src)};
+  ty_operand in[2] = {ty_operand_tensor(dst), ty_operand_tensor(src)};
   ty_attr at[1] = {{.set = true, .f = 1}};
   k.in = in;
   k.at = at;
@@ -140,11 +140,9 @@ static int64_t stretches_of(const plan *p, int64_t inner, stretch *s) {
     else n++;
   return n;
 }
-/* As memcpy, without a call for few bytes. */
-static void move_few(char *to, const char *from, int64_t bytes) {
-  if (bytes < 16 || bytes > 256) { memcpy(to, from, (size_t)bytes); return; }
-  for (int64_t at = 0; at + 16 < bytes; at += 16) memcpy(to + at, from + at, 16);
-  memcpy(to + bytes - 16, from + bytes - 16, 16);
+static void move(char *to, const char *from, int64_t bytes) {
+  if (bytes < 16 || bytes > 256) memcpy(to, from, (size_t)bytes);
+  else ty_move_few(to, from, bytes);
 }
 
 #define AHEAD 8                  /* rows are read in no order: so they are prefetched so many rows ahead */
@@ -187,7 +185,7 @@ static ty_status take_out(ty_call *c) {
       else for (int64_t i = 0; i < n; i++) {
         const stretch *r = &all[i];
         if (size == 4 && r->n * s.inner == 1) ((uint32_t *)to)[r->to] = ((const uint32_t *)from)[r->from];
-        else move_few(to + r->to * run, from + r->from * size, r->n * run);
+        else move(to + r->to * run, from + r->from * size, r->n * run);
       }
     }
     ty_scratch_free(all);
@@ -438,7 +436,7 @@ static ty_status bad_line(ty_call *c, const walk *w, int64_t line, const ty_tens
 static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor *x, ty_tensor **out) {
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)idx, TY_I64, out));
   const int64_t limit = limit_of(c, x);
-  ty_operand in[2] = {c->in[0], ty_op_tensor(*out)};
+  ty_operand in[2] = {c->in[0], ty_operand_tensor(*out)};
   ty_call k = *c;
   k.in = in;
   const walk w = walk_of(&k, x, NULL);
@@ -518,7 +516,7 @@ static void move_line(const walk *w, const place *line, int64_t from, int64_t to
 static ty_status gather(ty_call *c) {      /* each line's indices are checked before their use */
   ty_tensor *idx, *x = c->in[0].t, *o = c->out[0];
   TY_TRY(ty_cast(c->ctx, c->in[1].t, TY_I64, &idx));
-  ty_operand in[2] = {c->in[0], ty_op_tensor(idx)};
+  ty_operand in[2] = {c->in[0], ty_operand_tensor(idx)};
   ty_call k = *c;
   k.in = in;
   const walk w = walk_of(&k, x, o);
@@ -551,7 +549,7 @@ static ty_status scatter(ty_call *c) {
     else ty_set_int(&number, (ty_dtype)x->dtype, c->in[2].i);
     src = &num;
   }
-  ty_operand in[2] = {c->in[0], ty_op_tensor(idx)};
+  ty_operand in[2] = {c->in[0], ty_operand_tensor(idx)};
   ty_call k = *c;
   k.in = in;
   const walk w = walk_of(&k, o, src);

@@ -393,7 +393,7 @@ ty_status ty_cpu_softmax(ty_call *c) {
   const int dim = ty_turn_to_memory(t, c->nin + 1, (int)c->at[TY_AT_softmax_dim].i);
   turned.out[0] = &t[0];
   turned.in = in;
-  for (int i = 0; i < c->nin; i++) in[i] = ty_op_tensor(&t[i + 1]);
+  for (int i = 0; i < c->nin; i++) in[i] = ty_operand_tensor(&t[i + 1]);
   const ty_status s = run_lines(&turned, dim, ty_compute_dtype((ty_dtype)grad->dtype), 1, line_softmax, columns_softmax);
   if (grad != given) ty_release(grad);
   return s;

@@ -467,7 +467,7 @@ static bool few_rows(const ty_call *c) {
 /* linear_backward_weight: grad^T x, and the sum over grad's rows. */
 static ty_status weight_gradient(ty_call *c) {
   ty_tensor turned = *c->in[0].t;
-  ty_operand in[2] = {ty_op_tensor(&turned), c->in[1]};
+  ty_operand in[2] = {ty_operand_tensor(&turned), c->in[1]};
   ty_attr at[2] = {{.set = true, .n = 1, .v = {0}}, {.set = true}};
   ty_call product = *c, sum = *c;
   for (int i = 0; i < 2; i++) {

@@ -117,7 +117,7 @@ static ty_status norm_of_all(ty_call *c) {
   double sum = 0;
   for (int i = 0; i < c->nin; i++) {
     ty_attr at[2] = {{0}};
-    ty_operand in[1] = {ty_op_tensor(c->in[i].t)};
+    ty_operand in[1] = {ty_operand_tensor(c->in[i].t)};
     ty_call k = {.ctx = c->ctx, .op = &ty_ops[TY_OP_norm2], .in = in, .nin = 1, .at = at};
     ty_meta m = {.dtype = ty_compute_dtype((ty_dtype)c->in[i].t->dtype)};
     TY_TRY(ty_empty(c->ctx, c->in[i].t->storage->backend, &m, &k.out[0]));
@@ -197,7 +197,7 @@ ty_status ty_cpu_optim(ty_call *c) {
     case TY_OP_multi_found: find_infinite(c, c->in[c->span[1].start].t); return TY_OK;
     case TY_OP_multi_unscale:
       find_infinite(c, c->in[c->span[2].start].t);
-      return scale(c, ty_op_float((float)(1 / ty_get(ty_data(c->in[c->span[1].start].t), TY_F32))));
+      return scale(c, ty_operand_float((float)(1 / ty_get(ty_data(c->in[c->span[1].start].t), TY_F32))));
     case TY_OP_amp_update: amp_update(c); return TY_OK;
     default: return steps(c);
   }

@@ -11,25 +11,24 @@
 
 #define BLOCKS 128          /* Philox blocks made at a time */
 
-typedef struct { ty_call *c; const char *x; int64_t n; ty_generator g; } job;
+/* low, high: of uniform numbers; mean, std: of normal ones */
+typedef struct { ty_call *c; const char *x; int64_t n; ty_generator g; double low, high, mean, std; } job;
 
 /* float64 numbers, whose lower bits are words by another seed; at is a multiple of 4. */
 static void emit_f64(const job *j, double *o, int64_t at, int64_t n, const uint32_t *high) {
   const ty_call *c = j->c;
   const int id = c->op->id;
   const bool normal = id == TY_OP_randn || id == TY_OP_normal;
-  const double mean = id == TY_OP_normal ? c->at[TY_AT_normal_mean].f : 0, std = id == TY_OP_normal ? c->at[TY_AT_normal_std].f : 1;
-  const double lo = id == TY_OP_uniform ? c->at[TY_AT_uniform_low].f : 0, hi = id == TY_OP_uniform ? c->at[TY_AT_uniform_high].f : 1;
-  const double most = normal || id == TY_OP_exponential ? 0 : ty_uniform_most(lo, hi, TY_F64);
+  const double most = normal || id == TY_OP_exponential ? 0 : ty_uniform_most(j->low, j->high, TY_F64);
   for (int64_t i = 0; i < n; i += 4) {
     uint32_t low[4];
     double v[4];
     ty_philox(~j->g.seed, j->g.offset + (uint64_t)(at + i) / 4, low);
     for (int k = 0; k < 4; k++) {
       if (normal && k % 2 == 0) ty_normal2_f64(high + i + k, low + k, &v[k], &v[k + 1]);
-      if (normal) v[k] = mean + std * v[k];
+      if (normal) v[k] = j->mean + j->std * v[k];
       else if (id == TY_OP_exponential) v[k] = -log(ty_uniform_open_f64(high[i + k], low[k])) / c->at[TY_AT_exponential_lambd].f;
-      else v[k] = TY_MIN(lo + (hi - lo) * ty_uniform_f64(high[i + k], low[k]), most);
+      else v[k] = TY_MIN(j->low + (j->high - j->low) * ty_uniform_f64(high[i + k], low[k]), most);
     }
     memcpy(o + i, v, sizeof *o * (size_t)TY_MIN(n - i, 4));
   }
@@ -79,16 +78,14 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
     case TY_OP_exponential:
       for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, -log((double)ty_uniform_open(r[i])) / c->at[TY_AT_exponential_lambd].f);
       return;
-    case TY_OP_randn: case TY_OP_normal: {
-      double mean = id == TY_OP_normal ? c->at[TY_AT_normal_mean].f : 0, std = id == TY_OP_normal ? c->at[TY_AT_normal_std].f : 1;
+    case TY_OP_randn: case TY_OP_normal:
       ty_cpu_loops()->normal(buf, r, (n + 3) / 4 * 4);
       if (d == TY_F32 && id == TY_OP_randn) memcpy(p, buf, (size_t)n * 4);
-      else if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = (float)(mean + std * buf[i]);
-      else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mean + std * buf[i]);
+      else if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = (float)(j->mean + j->std * buf[i]);
+      else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, j->mean + j->std * buf[i]);
       return;
-    }
     default: {
-      double lo = id == TY_OP_uniform ? c->at[TY_AT_uniform_low].f : 0, hi = id == TY_OP_uniform ? c->at[TY_AT_uniform_high].f : 1;
+      const double lo = j->low, hi = j->high;
       if (d == TY_F32 && lo == 0 && hi == 1) {
         for (int64_t i = 0; i < n; i++) ((float *)p)[i] = ty_uniform(r[i]);
         return;
@@ -295,7 +292,9 @@ static ty_status state(ty_call *c) {
 ty_status ty_cpu_random(ty_call *c) {
   if (c->op->id == TY_OP_rng_state || c->op->id == TY_OP_set_rng_state) return state(c);
   int64_t n = ty_numel(c->out[0]);
-  job j = {.c = c, .n = n};
+  const bool uniform = c->op->id == TY_OP_uniform, normal = c->op->id == TY_OP_normal;
+  job j = {.c = c, .n = n, .low = uniform ? c->at[TY_AT_uniform_low].f : 0, .high = uniform ? c->at[TY_AT_uniform_high].f : 1,
+           .mean = normal ? c->at[TY_AT_normal_mean].f : 0, .std = normal ? c->at[TY_AT_normal_std].f : 1};
   ty_tensor *x = NULL;
   if (c->op->id == TY_OP_multinomial) return n ? multinomial(c) : TY_OK;
   if (c->op->id == TY_OP_augment) return n ? augment(c) : TY_OK;

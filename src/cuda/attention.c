@@ -178,12 +178,12 @@ static ty_status mask_gradient(ty_call *c, int gpu, ty_k_attention a, cudaStream
   const ty_dtype d = (ty_dtype)a.dtype;
   char *const out = ty_data(c->out[3]);
   matrices m[ALL] = {0};
-  if (a.dv == 0) return ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[3], ty_op_int(0), s));
+  if (a.dv == 0) return ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[3], ty_operand_int(0), s));
   a.slope = 1;
   ty_status st = TY_OK;
   for (int i = Q; i <= G && st == TY_OK; i++) st = matrices_of(c, in[i], &m[i]);
   for (int i = S; i <= DP && st == TY_OK; i++) st = new_matrices(c, gpu, ty_compute_dtype(d), chunk, a.lq, a.lk, &m[i]);
-  if (st == TY_OK && a.d == 0) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(m[S].made, ty_op_int(0), s));
+  if (st == TY_OK && a.d == 0) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(m[S].made, ty_operand_int(0), s));
   for (int64_t h = 0; h < a.heads && st == TY_OK; h += chunk) {
     const int64_t n = TY_MIN(chunk, a.heads - h);
     const ty_k_attention_scores r = {.a = &a, .head = h, .heads = n, .scores = m[S].p, .dp = m[DP].p,
@@ -253,7 +253,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   a.dk = heads_of(c->out[1]);
   a.dvalue = heads_of(c->out[2]);
   if (a.heads * a.lq * a.lk == 0) {        /* no query or no key */
-    for (int i = 0; i < c->op->nout; i++) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s)));
+    for (int i = 0; i < c->op->nout; i++) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_operand_int(0), s)));
     return TY_OK;
   }
   TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));

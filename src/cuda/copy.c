@@ -22,7 +22,7 @@ static ty_status about_to_wait(ty_ctx *ctx) {
 }
 
 /* Lets two devices read each other's memory, if they can; else copies between them go through the host. Done once. */
-static void meet(int a, int b) {
+static void enable_peer_access(int a, int b) {
   static _Atomic bool met[TY_MAXGPU][TY_MAXGPU];
   if (atomic_exchange(&met[a][b], true)) return;
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
@@ -71,7 +71,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
     ty_stream *theirs = ty_stream_of(ctx, from->gpu);
     stream = ty_stream_of(ctx, to->gpu);
     if (ty_captures(to->gpu) != ty_captures(from->gpu)) TY_TRY(ty_refuse_capture(ctx, "a copy from or to a GPU that isn't captured"));
-    if (to != from) meet(TY_MIN(to->gpu, from->gpu), TY_MAX(to->gpu, from->gpu));
+    if (to != from) enable_peer_access(TY_MIN(to->gpu, from->gpu), TY_MAX(to->gpu, from->gpu));
     CUDA(ctx, to->gpu, ty_cuda_use(to->gpu));
     ty_stream_wait_for(stream, theirs);
     ty_cuda_uses(stream, (ty_storage *)src);

@@ -18,7 +18,7 @@ ty_status ty_cuda_fill(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_empty: break;
     case TY_OP_zeros: e = cudaMemsetAsync(ty_data(o), 0, (size_t)(n * ty_itemsize(o)), s); break;
-    case TY_OP_ones: e = ty_cuda_fill_number(o, ty_op_int(1), s); break;
+    case TY_OP_ones: e = ty_cuda_fill_number(o, ty_operand_int(1), s); break;
     case TY_OP_full: e = ty_cuda_fill_number(o, ty_any_number(&a[TY_AT_full_value]), s); break;
     case TY_OP_range: {
       const double first = a[TY_AT_range_first].f, step = a[TY_AT_range_step].f;

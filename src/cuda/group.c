@@ -6,7 +6,7 @@
 #include "ccl.h"
 
 /* NCCL waits for all processes without end; so they meet over the transport first, which has a time limit. */
-static ty_status meet(ty_ctx *ctx, ty_group *g) {
+static ty_status barrier(ty_ctx *ctx, ty_group *g) {
   uint8_t *here = ty_malloc(1);
   bool pending;
   if (!here) return ty_no_memory(ctx, "distributed");
@@ -35,7 +35,7 @@ static ty_status open_link(ty_call *c, int gpu, ty_group *g, void **comm) {
   if (made != TY_OK) return made;
   TY_TRY(heard);
   if (!first.made) return ty_error(c->ctx, "distributed: the first process of the group couldn't begin");
-  TY_TRY(meet(c->ctx, g));
+  TY_TRY(barrier(c->ctx, g));
   TY_TRY(ty_ccl_open(c->ctx, gpu, &first.id, g, comm));
   g->gpu[gpu] = *comm;
   return TY_OK;

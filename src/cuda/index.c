@@ -136,7 +136,7 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
 ty_status ty_cuda_gather(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, int dim, const ty_tensor *idx, const ty_tensor *o) {
   ty_k_indexing k = walk(c, gpu, TY_K_TAKE, x);
   set_along(&k, x, dim, idx);
-  const ty_operand out = ty_op_tensor((ty_tensor *)o);
+  const ty_operand out = ty_operand_tensor((ty_tensor *)o);
   set_small(&k, &out);
   return ty_cuda_index_walk(c, gpu, s, &k);
 }
@@ -159,8 +159,8 @@ static ty_status as_bools(ty_call *c, ty_operand *v, ty_tensor **made) {
   if (c->out[0]->dtype != TY_BOOL) return TY_OK;
   if (v->t && ty_is_float((ty_dtype)v->t->dtype)) {
     TY_TRY(ty_cast(c->ctx, v->t, TY_BOOL, made));
-    *v = ty_op_tensor(*made);
-  } else if (!v->t && v->kind == TY_FLOAT) *v = ty_op_int(v->f != 0);
+    *v = ty_operand_tensor(*made);
+  } else if (!v->t && v->kind == TY_FLOAT) *v = ty_operand_int(v->f != 0);
   return TY_OK;
 }
 
@@ -184,7 +184,7 @@ ty_status ty_cuda_index(ty_call *c) {
     k = walk(c, gpu, id == TY_OP_index ? TY_K_TAKE : c->at[TY_AT_index_put_accumulate].i ? TY_K_ADD : TY_K_PUT, id == TY_OP_index ? x : o);
     set_indexed(&k, id == TY_OP_index ? x : o, &c->at[TY_AT_index_dims], c->in + c->span[list].start);
     if (id == TY_OP_index && c->at[TY_AT_index_ids].i) k.negative = 0;
-    const ty_operand out = ty_op_tensor(o);
+    const ty_operand out = ty_operand_tensor(o);
     set_small(&k, id == TY_OP_index ? &out : &value);
   } else {
     st = ty_cast(c->ctx, c->in[1].t, TY_I64, &idx);

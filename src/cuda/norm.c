@@ -18,7 +18,8 @@ ty_status ty_cuda_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_cuda_
   ty_status st = ty_contiguous(c->ctx, c->in[back].t, &x);
   if (rows == 0 || n == 0) {
     ty_release(x);
-    for (int i = 1; i < c->op->nout && st == TY_OK; i++) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s));
+    for (int i = 1; i < c->op->nout && st == TY_OK; i++)
+      st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_operand_int(0), s));
     return st;
   }
   if (st == TY_OK && back) st = ty_contiguous(c->ctx, beside && beside->g ? beside->g : c->in[0].t, &g);
@@ -116,7 +117,7 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
     .mean = ty_data(mean), .rstd = ty_data(rstd)};
   if (ty_numel(o) == 0) {
     ty_status st = TY_OK;
-    for (int i = 1; i < 3 && st == TY_OK; i++) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s));
+    for (int i = 1; i < 3 && st == TY_OK; i++) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_operand_int(0), s));
     return st;
   }
   k.pixels = ty_numel(o) / k.n / k.c;

@@ -45,9 +45,9 @@ void ty_cuda_in_memory_order(ty_k_point *a) {
 
 static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of the CPU */
   const void *p = ty_data(t);
-  if (ty_is_float((ty_dtype)t->dtype)) return ty_op_float(ty_get(p, (ty_dtype)t->dtype));
+  if (ty_is_float((ty_dtype)t->dtype)) return ty_operand_float(ty_get(p, (ty_dtype)t->dtype));
   int64_t v = t->dtype == TY_I64 ? *(const int64_t *)p : (int64_t)ty_get(p, (ty_dtype)t->dtype);
-  return ty_op_int(v);
+  return ty_operand_int(v);
 }
 
 ty_status ty_cuda_pointwise(ty_call *c) {

@@ -56,7 +56,7 @@ static ty_status backward(layer *l, ty_tensor *const *in, ty_dtype stat) {     /
   const ty_tensor *dx = l->c->out[0], *dy = r->kind == TY_GRU ? l->c->out[1] : dx;
   const int64_t item = ty_itemsize(dx);
   TY_TRY(make(l, CARRY, stat, r->h));
-  TY_TRY(ty_cuda_launched(l->c, l->gpu, ty_cuda_fill_number(l->work[CARRY], ty_op_int(0), l->s)));
+  TY_TRY(ty_cuda_launched(l->c, l->gpu, ty_cuda_fill_number(l->work[CARRY], ty_operand_int(0), l->s)));
   k->carry = ty_data(l->work[CARRY]);
   if (r->kind == TY_LSTM) {
     ty_tensor last = *l->work[CARRY];      /* the last cell's gradient, which follows the states' in memory */

@@ -343,9 +343,9 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
 
 ty_operand ty_number_at(lua_State *L, int index) {
   int64_t v;
-  if (lua_type(L, index) == LUA_TBOOLEAN) { ty_operand o = ty_op_int(lua_toboolean(L, index)); o.kind = TY_BOOLEAN; return o; }
+  if (lua_type(L, index) == LUA_TBOOLEAN) { ty_operand o = ty_operand_int(lua_toboolean(L, index)); o.kind = TY_BOOLEAN; return o; }
   double d = lua_tonumber(L, index);
-  return ty_is_whole(d, &v) ? ty_op_int(v) : ty_op_float(d);
+  return ty_is_whole(d, &v) ? ty_operand_int(v) : ty_operand_float(d);
 }
 
 /* How many tensors the list of parameter k has. */
@@ -358,7 +358,7 @@ static int members_of(lua_State *L, const ty_op *op, int k, int index) {
 }
 
 static void put_tensor(ty_args *a, const ty_handle *h) {
-  a->in[a->nin++] = ty_op_tensor(h->t);
+  a->in[a->nin++] = ty_operand_tensor(h->t);
   a->anchored = a->anchored || h->anchored;
   a->collected = a->collected || (a->collects && ty_may_be_operand(a->collects, h));
 }

@@ -45,7 +45,7 @@ static void need_dim(lua_State *L, path *p) {
 }
 
 static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at) {
-  ty_simple(L, s, id, ty_op_tensor(current(L, p)), (ty_operand){0}, at, NULL);
+  ty_simple(L, s, id, ty_operand_tensor(current(L, p)), (ty_operand){0}, at, NULL);
   p->view = lua_gettop(L);
 }
 
@@ -114,7 +114,7 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   ty_tensor *t = ty_check_any(L, at, "index", "an index");
   if (t->dtype == TY_I32 || t->dtype == TY_U8) {         /* as in PyTorch: int32 are indices, uint8 is a mask */
     ty_attr to[2] = {{.set = true, .i = t->dtype == TY_I32 ? TY_I64 : TY_BOOL}, {.set = true}};
-    t = ty_simple(L, s, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, to, NULL);
+    t = ty_simple(L, s, TY_OP_cast, ty_operand_tensor(t), (ty_operand){0}, to, NULL);
     at = lua_gettop(L);
   }
   if (t->dtype == TY_I64) {
@@ -134,7 +134,7 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   int n = t->ndim;
   if (n == 0) {                            /* all of what is left, or none: along a new dim of size 1 */
     ty_attr one = {.set = true, .n = 1, .v = {1}};
-    t = ty_simple(L, s, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &one, NULL);
+    t = ty_simple(L, s, TY_OP_view, ty_operand_tensor(t), (ty_operand){0}, &one, NULL);
     by_new(L, s, p);
     p->dim--;
     n = 1;
@@ -149,16 +149,16 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
     }
     if (row && ty_numel(x) > 0) {
       view_op(L, s, p, TY_OP_view, &size);
-      ty_simple(L, s, TY_OP_view, ty_op_tensor(ty_check_any(L, at, "index", "an index")), (ty_operand){0}, &one, NULL);
+      ty_simple(L, s, TY_OP_view, ty_operand_tensor(ty_check_any(L, at, "index", "an index")), (ty_operand){0}, &one, NULL);
       t = ty_check_any(L, -1, "index", "an index");
       p->gone += n - 1;
       n = 1;
     }
   }
-  ty_tensor *rows = ty_simple(L, s, TY_OP_nonzero, ty_op_tensor(t), (ty_operand){0}, NULL, NULL);
+  ty_tensor *rows = ty_simple(L, s, TY_OP_nonzero, ty_operand_tensor(t), (ty_operand){0}, NULL, NULL);
   for (int i = 0; i < n; i++) {
     ty_attr a[2] = {{.set = true, .i = 1}, {.set = true, .i = i + 1}};
-    ty_simple(L, s, TY_OP_select, ty_op_tensor(rows), (ty_operand){0}, a, NULL);
+    ty_simple(L, s, TY_OP_select, ty_operand_tensor(rows), (ty_operand){0}, a, NULL);
     collect(L, p, lua_gettop(L));
   }
 }
@@ -235,10 +235,10 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
 
 static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   ty_op *op = &ty_ops[put ? TY_OP_index_put : TY_OP_index];
-  a->in[a->nin++] = ty_op_tensor(current(L, p));
+  a->in[a->nin++] = ty_operand_tensor(current(L, p));
   a->span[0] = (ty_span){0, 1};
   if (put) {
-    a->in[a->nin] = ty_is_handle(L, value) ? ty_op_tensor(ty_check_any(L, value, "index", "the value")) : ty_number_at(L, value);
+    a->in[a->nin] = ty_is_handle(L, value) ? ty_operand_tensor(ty_check_any(L, value, "index", "the value")) : ty_number_at(L, value);
     a->span[1] = (ty_span){a->nin++, 1};
   }
   a->span[put ? 2 : 1] = (ty_span){a->nin, p->nindex};
@@ -246,7 +246,7 @@ static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   dims->set = true;
   dims->n = (uint8_t)p->nindex;
   for (int i = 0; i < p->nindex; i++) {
-    a->in[a->nin++] = ty_op_tensor(ty_check_any(L, p->index[i], "index", "an index"));
+    a->in[a->nin++] = ty_operand_tensor(ty_check_any(L, p->index[i], "index", "an index"));
     dims->v[i] = p->dims[i];
   }
   a->at[put ? TY_AT_index_put_accumulate : TY_AT_index_ids] = (ty_attr){.set = true, .i = 0};
@@ -361,7 +361,7 @@ static void without_lead(lua_State *L, ty_state *s) {
   if (!lead) return;
   ty_attr size = {.set = true, .n = (uint8_t)(v->ndim - lead)};
   for (int d = 0; d < size.n; d++) size.v[d] = v->shape[lead + d];
-  ty_simple(L, s, TY_OP_view, ty_op_tensor((ty_tensor *)v), (ty_operand){0}, &size, NULL);
+  ty_simple(L, s, TY_OP_view, ty_operand_tensor((ty_tensor *)v), (ty_operand){0}, &size, NULL);
   lua_replace(L, 3);
 }
 
@@ -398,8 +398,8 @@ int ty_index_set(lua_State *L) {
     return ty_throw(L, "index: the value must be a number, a tensor or a nested list, got %s", luaL_typename(L, 3));
   if (fills_mask(L, ty_check_any(L, 1, "index", "the tensor"))) {
     begin(&a);
-    a.small[0] = ty_op_tensor(ty_check_any(L, 1, "index", "the tensor"));
-    a.small[1] = ty_op_tensor(ty_check_any(L, 2, "index", "an index"));
+    a.small[0] = ty_operand_tensor(ty_check_any(L, 1, "index", "the tensor"));
+    a.small[1] = ty_operand_tensor(ty_check_any(L, 2, "index", "an index"));
     a.small[2] = ty_number_at(L, 3);
     a.nin = 3;
     a.out = 1;
@@ -422,8 +422,8 @@ int ty_index_set(lua_State *L) {
   ty_tensor *view = current(L, &p);
   if (v && v->t && !ty_copies_to(v->t, view))
     ty_throw(L, "index assignment: a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v->t), ty_shape_of(view));
-  const ty_operand value = ty_is_handle(L, 3) ? ty_op_tensor(ty_test(L, 3)) : ty_number_at(L, 3);
-  ty_simple(L, s, TY_OP_copy, ty_op_tensor(view), value, NULL, view);
+  const ty_operand value = ty_is_handle(L, 3) ? ty_operand_tensor(ty_test(L, 3)) : ty_number_at(L, 3);
+  ty_simple(L, s, TY_OP_copy, ty_operand_tensor(view), value, NULL, view);
   return 0;
 }
 
