@@ -59,10 +59,19 @@ local function is_free(p, i, d)
   return d ~= P.batch_dim(p, i) and P.step(p, d) ~= nil and p.inputs[i].shape[d] == p.inputs[1].shape[d]
 end
 local function free_text(p, i)
-  local batch = P.batch_dim(p, i)
-  local out = {batch > 0 and tostring(batch) or nil}
+  local batch, out = P.batch_dim(p, i), {}
+  local function add(d, dim, step)
+    local text = d .. (step > 1 and (" in multiples of %d"):format(step) or "")
+    for _, b in ipairs(p.bounds or {}) do
+      if b.dim == dim then
+        text = text .. (b.least and (" from %d"):format(b.least) or "") .. (b.most and (" up to %d"):format(b.most) or "")
+      end
+    end
+    out[#out + 1] = text
+  end
+  if batch > 0 then add(batch, 0, 1) end
   for d = 1, #p.inputs[i].shape do
-    if is_free(p, i, d) then out[#out + 1] = P.step(p, d) == 1 and tostring(d) or ("%d in multiples of %d"):format(d, P.step(p, d)) end
+    if is_free(p, i, d) then add(d, d, P.step(p, d)) end
   end
   return table.concat(out, ", ")
 end
@@ -105,6 +114,14 @@ function Traced:forward(...)
       fail("Traced: %s %d is %s; the trace was made for %s", name, i, x.dtype, want.dtype)
     end
     value[i] = x
+  end
+  for _, b in ipairs(p.bounds or {}) do
+    local d, size = b.dim > 0 and b.dim or P.batch_dim(p, 1), b.dim > 0 and given[1].shape[b.dim] or batch
+    if size < (b.least or size) or size > (b.most or size) then
+      fail("Traced: %s 1 has shape %s; dim %d must be %s: with other sizes the model does other than what was traced", name,
+        tostring(given[1].shape), d, b.least and b.most and ("from %d to %d"):format(b.least, b.most)
+        or b.least and ("at least %d"):format(b.least) or ("at most %d"):format(b.most))
+    end
   end
   local constants = {}
   for i, t in ipairs(tensors) do
@@ -179,14 +196,17 @@ end
 -- with the examples, tensors or tables of them, without gradients, in its present mode. Later calls may have another batch size where the
 -- model does the same ops for two batch sizes; the batch is dim 1 or 2 of the first example, and at most one dim of each other. Other dims
 -- of the first example (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several
--- sizes, or for all multiples of a number, with numbers that stay the same or are multiples of sizes.
+-- sizes, or for all multiples of a number, with numbers that stay the same or are multiples of sizes. Sizes from 1 to 1000 are tried as
+-- far as that takes less than a second or so: where the model does something else with them, the trace refuses them. Arguments may be nil,
+-- booleans, numbers and strings: then a call must have the same ones.
 -- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
 -- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train
 -- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in.
 function jit.trace(model, ...)
   model = module.behind(model)
-  local p, tensors = trace(model, function(name) return Traced[name] ~= nil end, ...)
+  local p, tensors, bound = trace(model, function(name) return Traced[name] ~= nil end, ...)
   local traced = Traced(p, tensors)
+  bound(traced)
   traced:train(type(model) == "table" and model.training ~= false)
   return traced
 end
@@ -205,8 +225,8 @@ function Traced:save(path)
   end
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, data,
-    core.json_encode {tycho_program = {version = p.steps and P.VERSION or 4, inputs = p.inputs, tensors = entries, nodes = nodes,
-    results = p.results, takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, several = p.several}})
+    core.json_encode {tycho_program = {version = P.version(p), inputs = p.inputs, tensors = entries, nodes = nodes, results = p.results,
+    takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, bounds = p.bounds, several = p.several}})
 end
 
 local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops by their names in older files

@@ -1,17 +1,20 @@
 -- Traced programs as data: jit.lua makes, saves and runs them, and jit_freeze.lua changes them.
 --
 -- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results,
--- batch, free, steps, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
+-- batch, free, steps, bounds, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
 -- In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that follows sizes is {size = times, of =
 -- list, plus = number}: times, multiplied by the sizes, in steps, of the listed dims of input 1 (0: the batch), plus the number.
--- takes: if some arguments are tables, a tree of inputs for each argument.
+-- takes: if some arguments aren't tensors, a tree of inputs for each argument, in which {const = value} is a boolean, number or string that
+-- must be given as it was in the example, and {none = true} stands for nil.
 -- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
 -- free: further dims of input 1 whose sizes may differ; an input with the same size there as input 1 follows it.
 -- steps: if some of them have steps, the step of each: the size must be a multiple of it.
+-- bounds: a list of {dim, least, most}: the sizes that dim may have (0: the batch), where not all are right.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
--- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim; 5: steps
-local P = {VERSION = 5}
+-- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim; 5: steps; 6: bounds, constants among the
+-- arguments
+local P = {VERSION = 6}
 
 -- The ops that a program may use; op.params also gets each parameter's place by its name.
 local allowed = {}
@@ -40,11 +43,14 @@ local function each_value(args, fn)
 end
 
 -- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. fold makes such a tree of tensors in plain
--- tables; add(tensor) gives a tensor's number; what: whose they are, for errors.
-local function fold(x, add, what, path, depth)
+-- tables; add(tensor) gives a tensor's number; what: whose they are, for errors. constants: other values may be among them.
+local function fold(x, add, what, constants, path, depth)
   path, depth = path or "", depth or 0
   local at = path ~= "" and " at " .. (depth > 20 and path:sub(1, 60) .. "..." or path) or ""
   if core.is_tensor(x) then return {v = add(x)} end
+  if constants and x == nil then return {none = true} end
+  local kind = constants and type(x)
+  if kind == "boolean" or kind == "string" or kind == "number" and math.abs(x) < math.huge then return {const = x} end
   if type(x) ~= "table" or getmetatable(x) ~= nil or depth > 100 then
     error(("trace: %s a %s%s; only tensors and tables of tensors can be traced"):format(what, type(x), at), 0)
   end
@@ -58,7 +64,7 @@ local function fold(x, add, what, path, depth)
   elseif n ~= #x or #keys > 0 then error(("trace: %s a table%s that is neither a list nor a table with names only"):format(what, at), 0) end
   for i = 1, n do
     local k = out.keys and keys[i] or i
-    out.items[i] = fold(x[k], add, what, (depth > 0 and path .. "." or "") .. k, depth + 1)
+    out.items[i] = fold(x[k], add, what, constants, (depth > 0 and path .. "." or "") .. k, depth + 1)
   end
   return out
 end
@@ -67,6 +73,11 @@ local function match(x, t, fn)
   if is_value(t) then
     if not core.is_tensor(x) then return "must be a tensor, got " .. type(x) end
     return fn(t.v, x)
+  end
+  if t.none or t.const ~= nil then
+    if x == t.const then return end
+    local function text(v) return type(v) == "string" and ("'%s'"):format(v) or core.is_tensor(v) and "a tensor" or tostring(v) end
+    return ("must be %s, as in the example, got %s"):format(text(t.const), text(x))
   end
   if type(x) ~= "table" or getmetatable(x) ~= nil then return "must be a table, got " .. (core.is_tensor(x) and "a tensor" or type(x)) end
   local n = 0
@@ -89,6 +100,7 @@ end
 -- The plain tables of a tree, with fn(n) for each value.
 local function unfold(x, fn)
   if is_value(x) then return fn(x.v) end
+  if x.none or x.const ~= nil then return x.const end
   local out = {}
   for i, y in ipairs(x.items) do out[x.keys and x.keys[i] or i] = unfold(y, fn) end
   return out
@@ -223,6 +235,11 @@ local function validate_inputs(p)
   end
   need(p.steps == nil or #list(p.steps, "steps") == #(p.free or {}), "there must be a step for each free dim")
   for i, step in ipairs(p.steps or {}) do need(whole(step, 2^48), "dim %d has the step %s", p.free[i], tostring(step)) end
+  for _, b in ipairs(p.bounds ~= nil and list(p.bounds, "bounds") or {}) do
+    need(type(b) == "table" and type(b.dim) == "number", "a bound has no dim")
+    need(b.dim == 0 and p.batch or P.step(p, b.dim), "dim %s has bounds, but isn't free", tostring(b.dim))
+    for _, size in pairs {b.least, b.most} do need(whole(size, 2^48), "dim %d has the bound %s", b.dim, tostring(size)) end
+  end
 end
 
 local function validate_tensors(p, tensors, reserved)
@@ -248,10 +265,13 @@ local function validate_tensors(p, tensors, reserved)
 end
 
 -- Checks that t is a tree as fold makes it; leaf(value) checks each value.
-local function validate_tree(t, what, leaf, depth)
+local function validate_tree(t, what, leaf, constants, depth)
   need(type(t) == "table" and depth < 100, "%s is not a tree of values", what)
   if is_value(t) then return leaf(t) end
-  for _, y in ipairs(list(t.items, what)) do validate_tree(y, what, leaf, depth + 1) end
+  if constants and (t.none == true or t.const ~= nil) then
+    return need(type(t.const) ~= "table" and (t.none == nil or t.const == nil), "%s has a bad constant", what)
+  end
+  for _, y in ipairs(list(t.items, what)) do validate_tree(y, what, leaf, constants, depth + 1) end
   for i, k in ipairs(t.keys ~= nil and list(t.keys, "keys") or {}) do
     need(type(k) == "string" and t.items[i] ~= nil, "a field of %s has no name", what)
   end
@@ -265,7 +285,7 @@ local function validate_takes(p)
     validate_tree(t, "what the program takes", function(a)
       need(p.inputs[a.v] and not seen[a.v], "the program takes input %s twice, or there is no such input", tostring(a.v))
       seen[a.v], count = true, count + 1
-    end, 0)
+    end, true, 0)
   end
   need(count == #p.inputs, "the program takes %d tensors, there are %d inputs", count, #p.inputs)
 end
@@ -343,9 +363,20 @@ function P.validate(p, tensors, reserved)
   local defined = {}
   for i = 1, #p.inputs + #p.tensors do defined[i] = true end
   validate_nodes(p, defined)
-  validate_tree(p.results, "the result", function(a) validate_value(a, defined, "the result") end, 0)
+  validate_tree(p.results, "the result", function(a) validate_value(a, defined, "the result") end, false, 0)
   need(p.several == nil or p.several == true, "several must be true")
   need(not p.several or (not is_value(p.results) and p.results.keys == nil), "several results must be a list")
+end
+
+-- The oldest version that has what p has.
+function P.version(p)
+  local function constant(t)
+    local found = t.none or t.const ~= nil
+    for _, y in ipairs(t.items or {}) do found = found or constant(y) end
+    return found
+  end
+  for _, t in ipairs(p.takes or {}) do if constant(t) then return 6 end end
+  return p.bounds and 6 or p.steps and 5 or 4
 end
 
 P.is_value, P.each_value, P.walk, P.unfold, P.fold, P.match = is_value, each_value, walk, unfold, fold, match
