@@ -41,6 +41,7 @@ function Traced:init(p, tensors)
   local outside, written, root = P.changed(p.nodes)
   for _, node in ipairs(p.nodes) do node.copies = node.op == "view" and not outside and not written[root(node.out[1])] end
   rawset(self, "_program", p)
+  rawset(self, "_variables", P.variables(p))
   local places = {}
   for i, t in ipairs(p.tensors) do places[i] = place(self, t.name, tensors[t.name], t.kind) end
   rawset(self, "_places", places)
@@ -54,31 +55,27 @@ local function inside(self)
 end
 Traced._inside = inside
 
--- Whether dim d of input i may have another size; all inputs that had input 1's size there then have the same one.
-local function is_free(p, i, d)
-  return d ~= P.batch_dim(p, i) and P.step(p, d) ~= nil and p.inputs[i].shape[d] == p.inputs[1].shape[d]
-end
 local function free_text(p, i)
-  local batch, out = P.batch_dim(p, i), {}
-  local function add(d, dim, step)
-    local text = d .. (step > 1 and (" in multiples of %d"):format(step) or "")
-    for _, b in ipairs(p.bounds or {}) do
-      if b.dim == dim then
-        text = text .. (b.least and (" from %d"):format(b.least) or "") .. (b.most and (" up to %d"):format(b.most) or "")
-      end
-    end
-    out[#out + 1] = text
-  end
-  if batch > 0 then add(batch, 0, 1) end
+  local variable, out = P.variables(p), {}
   for d = 1, #p.inputs[i].shape do
-    if is_free(p, i, d) then add(d, d, P.step(p, d)) end
+    local id = variable[P.place(i, d)]
+    if id then
+      local step, text = P.step(p, id) or 1, tostring(d)
+      if step > 1 then text = ("%s in multiples of %d"):format(text, step) end
+      for _, b in ipairs(p.bounds or {}) do
+        if b.dim == id then
+          text = text .. (b.least and (" from %d"):format(b.least) or "") .. (b.most and (" up to %d"):format(b.most) or "")
+        end
+      end
+      out[#out + 1] = text
+    end
   end
   return table.concat(out, ", ")
 end
 
 function Traced:forward(...)
   local p, tensors = inside(self)
-  local value, given, batch = {}, {...}, nil
+  local variable, value, given, sizes = rawget(self, "_variables"), {}, {...}, {}        -- sizes: of free dims, by their places
   local name = p.takes and "tensor" or "argument"
   local takes, n = p.takes and #p.takes or #p.inputs, select("#", ...)
   while n > takes and given[n] == nil do n = n - 1 end               -- omitted optional arguments
@@ -95,12 +92,11 @@ function Traced:forward(...)
     local x = given[i]
     if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
     local fits, shape = M.dim(x) == #want.shape, {}
-    local of_batch = P.batch_dim(p, i)
-    if fits and of_batch > 0 then batch = batch or x.shape[of_batch] end
     for d = 1, fits and #want.shape or 0 do
-      local size = is_free(p, i, d) and M.dim(given[1]) >= d and given[1].shape[d]
-      shape[d] = size or d == of_batch and batch or want.shape[d]
-      fits = fits and x.shape[d] == shape[d] and (not size or size % P.step(p, d) == 0)
+      local id, size = variable[P.place(i, d)], x.shape[d]
+      if id and not sizes[id] and size % (P.step(p, id) or 1) == 0 then sizes[id] = size end
+      shape[d] = id and sizes[id] or want.shape[d]
+      fits = fits and size == shape[d]
     end
     if not fits then
       local made, needed, dims = table.concat(want.shape, "x"), table.concat(shape, "x"), free_text(p, i)
@@ -116,10 +112,10 @@ function Traced:forward(...)
     value[i] = x
   end
   for _, b in ipairs(p.bounds or {}) do
-    local d, size = b.dim > 0 and b.dim or P.batch_dim(p, 1), b.dim > 0 and given[1].shape[b.dim] or batch
+    local size, i, d = sizes[b.dim], P.input_and_dim(b.dim > 0 and b.dim or P.batch_dim(p, 1))
     if size < (b.least or size) or size > (b.most or size) then
-      fail("Traced: %s 1 has shape %s; dim %d must be %s: with other sizes the model does other than what was traced", name,
-        tostring(given[1].shape), d, b.least and b.most and ("from %d to %d"):format(b.least, b.most)
+      fail("Traced: %s %d has shape %s; dim %d must be %s: with other sizes the model does other than what was traced", name, i,
+        tostring(given[i].shape), d, b.least and b.most and ("from %d to %d"):format(b.least, b.most)
         or b.least and ("at least %d"):format(b.least) or ("at most %d"):format(b.most))
     end
   end
@@ -128,8 +124,8 @@ function Traced:forward(...)
     value[#value + 1] = t
     if p.tensors[i].kind == "constant" then constants[#constants + 1] = t end
   end
-  local device, sizes = given[1] and given[1].device, {[0] = batch}
-  for d = 1, given[1] and M.dim(given[1]) or 0 do sizes[d] = given[1].shape[d] / (P.step(p, d) or 1) end
+  local device = given[1] and given[1].device
+  for id, size in pairs(sizes) do sizes[id] = size / (P.step(p, id) or 1) end
   for _, node in ipairs(p.nodes) do
     local args = arguments(node.args, value, sizes, device)
     if node.inplace then
@@ -157,9 +153,9 @@ local function argument_text(a, p)
   if a.n then return a.n end
   local out = {}
   if a.of then
-    for i, d in ipairs(a.of) do
-      local step = d > 0 and P.step(p, d) or 1
-      out[i] = d == 0 and "batch" or "dim" .. d .. (step > 1 and "/" .. step or "")
+    for k, of in ipairs(a.of) do
+      local step, i, d = P.step(p, of) or 1, P.input_and_dim(of)
+      out[k] = of == 0 and "batch" or (i > 1 and "%" .. i .. "." or "") .. "dim" .. d .. (step > 1 and "/" .. step or "")
     end
     return table.concat(out, "*") .. (a.size ~= 1 and "*" .. a.size or "") .. (a.plus and ("%+d"):format(a.plus) or "")
   end
@@ -195,10 +191,11 @@ end
 -- trace(model, example, ...): a module that does the same ops as the model, a module or a function, without its Lua source. The model runs
 -- with the examples, tensors or tables of them, without gradients, in its present mode. Later calls may have another batch size where the
 -- model does the same ops for two batch sizes; the batch is dim 1 or 2 of the first example, and at most one dim of each other. Other dims
--- of the first example (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several
--- sizes, or for all multiples of a number, with numbers that stay the same or are multiples of sizes. Sizes from 1 to 1000 are tried as
--- far as that takes less than a second or so: where the model does something else with them, the trace refuses them. Arguments may be nil,
--- booleans, numbers and strings: then a call must have the same ones.
+-- (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several sizes, or for all
+-- multiples of a number, with numbers that stay the same or are multiples of sizes. Dims of one size in the examples may have to stay
+-- equal: give examples whose sizes are equal only where they must be. Sizes from 1 to 1000 are tried as far as each run takes less than
+-- half a second: where the model does something else with them, the trace refuses them. Arguments may be nil, booleans, numbers and
+-- strings: then a call must have the same ones.
 -- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
 -- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train
 -- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in.
@@ -226,7 +223,7 @@ function Traced:save(path)
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, data,
     core.json_encode {tycho_program = {version = P.version(p), inputs = p.inputs, tensors = entries, nodes = nodes, results = p.results,
-    takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, bounds = p.bounds, several = p.several}})
+    takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, members = p.members, bounds = p.bounds, several = p.several}})
 end
 
 local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops by their names in older files

@@ -1,19 +1,21 @@
 -- Traced programs as data: jit.lua makes, saves and runs them, and jit_freeze.lua changes them.
 --
 -- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results,
--- batch, free, steps, bounds, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
+-- batch, free, steps, members, bounds, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
 -- In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that follows sizes is {size = times, of =
--- list, plus = number}: times, multiplied by the sizes, in steps, of the listed dims of input 1 (0: the batch), plus the number.
+-- list, plus = number}: times, multiplied by the sizes, in steps, of the listed free dims (0: the batch), plus the number.
 -- takes: if some arguments aren't tensors, a tree of inputs for each argument, in which {const = value} is a boolean, number or string that
 -- must be given as it was in the example, and {none = true} stands for nil.
 -- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
--- free: further dims of input 1 whose sizes may differ; an input with the same size there as input 1 follows it.
+-- free: places (P.place) of further dims whose sizes may differ: of input 1 the dim itself.
+-- members: the places of the dims that have the same size as each of these, itself among them; nil: of input 1's dims the same dims of all
+-- inputs, if their size is the same in the example, and of other inputs' the dim alone.
 -- steps: if some of them have steps, the step of each: the size must be a multiple of it.
 -- bounds: a list of {dim, least, most}: the sizes that dim may have (0: the batch), where not all are right.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
--- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim; 5: steps; 6: bounds, constants among the
--- arguments
+-- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim; 5: steps; 6: bounds, members, free dims of
+-- other inputs than 1, constants among the arguments
 local P = {VERSION = 6}
 
 -- The ops that a program may use; op.params also gets each parameter's place by its name.
@@ -107,9 +109,35 @@ local function unfold(x, fn)
 end
 
 ---- nodes ----
--- The step of dim d of input 1; nil: its size is fixed, or it is the batch.
-function P.step(p, d)
-  for i, free in ipairs(p.free or {}) do if free == d then return p.steps and p.steps[i] or 1 end end
+-- Dim d of input i as one number, and back.
+local DIMS = 8
+function P.place(i, d) return (i - 1) * DIMS + d end
+function P.input_and_dim(place) return math.floor((place - 1) / DIMS) + 1, (place - 1) % DIMS + 1 end
+-- The step of the free dim at a place; nil: its size is fixed, or it is the batch.
+function P.step(p, place)
+  for i, free in ipairs(p.free or {}) do if free == place then return p.steps and p.steps[i] or 1 end end
+end
+-- The places of the dims that have the size of p.free[k].
+function P.members(p, k)
+  if p.members then return p.members[k] end
+  local first, d = P.input_and_dim(p.free[k])
+  if first > 1 then return {p.free[k]} end
+  local list = {}
+  for i, x in ipairs(p.inputs) do
+    if x.shape[d] == p.inputs[1].shape[d] and d ~= P.batch_dim(p, i) then list[#list + 1] = P.place(i, d) end
+  end
+  return list
+end
+-- The free dim whose size each input's dim has, by its place: 0 for the batch, nil for a fixed size.
+function P.variables(p)
+  local of = {}
+  for k, place in ipairs(p.free or {}) do
+    for _, member in ipairs(P.members(p, k)) do of[member] = place end
+  end
+  for i in ipairs(p.inputs) do
+    if P.batch_dim(p, i) > 0 then of[P.place(i, P.batch_dim(p, i))] = 0 end
+  end
+  return of
 end
 
 -- The value of a number that follows sizes, which are in steps.
@@ -119,7 +147,7 @@ local function sized(x, sizes)
   return n + (x.plus or 0)
 end
 P.sized = sized
--- A node's arguments for its op, from the values so far. sizes: the batch's at [0], and those of input 1's dims, in steps.
+-- A node's arguments for its op, from the values so far. sizes: the batch's at [0], and those of free dims by their places, in steps.
 local function arguments(args, value, sizes, device)
   local out = {}
   for name, a in pairs(args) do
@@ -230,8 +258,24 @@ local function validate_inputs(p)
     need(p.batch[1] > 0, "input 1 has no batch dim")
   end
   for i, x in ipairs(p.inputs) do need(P.batch_dim(p, i) <= #x.shape, "input %d has no dim %d", i, P.batch_dim(p, i)) end
-  for _, d in ipairs(p.free ~= nil and list(p.free, "free dims") or {}) do
-    need(whole(d, 8) and d ~= P.batch_dim(p, 1) and d <= #p.inputs[1].shape, "dim %s can't be free", tostring(d))
+  local function is_dim(place)
+    if not whole(place, DIMS * #p.inputs) then return false end
+    local i, d = P.input_and_dim(place)
+    return d <= #p.inputs[i].shape and d ~= P.batch_dim(p, i), p.inputs[i].shape[d]
+  end
+  for _, place in ipairs(p.free ~= nil and list(p.free, "free dims") or {}) do
+    need(is_dim(place), "dim %s can't be free", tostring(place))
+  end
+  need(p.members == nil or #list(p.members, "members") == #(p.free or {}), "there must be members for each free dim")
+  local taken = {}
+  for k, members in ipairs(p.members or {}) do
+    local own, _, size = false, is_dim(p.free[k])
+    for _, place in ipairs(list(members, "members")) do
+      local is, other = is_dim(place)
+      need(is and other == size and not taken[place], "dim %s can't have the size of dim %d", tostring(place), p.free[k])
+      own, taken[place] = own or place == p.free[k], true
+    end
+    need(own, "dim %d isn't a member of its own", p.free[k])
   end
   need(p.steps == nil or #list(p.steps, "steps") == #(p.free or {}), "there must be a step for each free dim")
   for i, step in ipairs(p.steps or {}) do need(whole(step, 2^48), "dim %d has the step %s", p.free[i], tostring(step)) end
@@ -376,7 +420,8 @@ function P.version(p)
     return found
   end
   for _, t in ipairs(p.takes or {}) do if constant(t) then return 6 end end
-  return p.bounds and 6 or p.steps and 5 or 4
+  for _, place in ipairs(p.free or {}) do if place > DIMS then return 6 end end
+  return (p.bounds or p.members) and 6 or p.steps and 5 or 4
 end
 
 P.is_value, P.each_value, P.walk, P.unfold, P.fold, P.match = is_value, each_value, walk, unfold, fold, match

@@ -73,17 +73,41 @@ local function resized(x, d, size)
   local at = ops.remainder(ops.range(0, size - 1, 1, {dtype = "int64", device = x.device}), x.shape[d]) + 1
   return ops.index(x, {at}, d)
 end
--- The inputs with other sizes: sizes[d] for dim d of the first one, and of those that have its size there; batch_size for the batch, if
--- that is given; batch: its dim in each input.
-local function with_sizes(copies, sizes, batch, batch_size)
-  local other, first = {}, copies[1].shape
-  for i, x in ipairs(copies) do
-    local own = x
-    for d, size in pairs(sizes) do if M.dim(own) >= d and own.shape[d] == first[d] then x = resized(x, d, size) end end
-    other[i] = batch_size and batch[i] > 0 and resized(x, batch[i], batch_size) or x
+---- variables ----
+-- A variable is {id =, members = {{input, dim}, ...}, n = the example's size in steps, step =, grown = the numbers that follow it}: dims
+-- that have one size, which may differ. Its id is its first member's place (P.place); the batch's is 0.
+
+-- The inputs with other sizes: sizes[variable] = elements.
+local function with_sizes(copies, sizes)
+  local other = {unpack(copies)}
+  for v, size in pairs(sizes) do
+    for _, m in ipairs(v.members) do other[m[1]] = resized(other[m[1]], m[2], size) end
   end
   return other
 end
+
+-- The variables that dim d of input i may belong to, most likely first: with the same dim of later inputs of that size; with all their dims
+-- of that size, as a square matrix has; alone. claimed[place]: the dim belongs to another one.
+local function candidates(copies, i, d, claimed)
+  local n, list, seen = copies[i].shape[d], {}, {}
+  local function add(takes)
+    local members, text = {}, ""
+    for j = i, #copies do
+      for e = 1, M.dim(copies[j]) do
+        if copies[j].shape[e] == n and not claimed[P.place(j, e)] and takes(j, e) then
+          members[#members + 1], text = {j, e}, text .. " " .. P.place(j, e)
+        end
+      end
+    end
+    for k, m in ipairs(members) do if m[1] == i and m[2] == d then table.insert(members, 1, table.remove(members, k)) end end
+    if not seen[text] then seen[text], list[#list + 1] = true, {id = P.place(i, d), members = members, n = n, step = 1, grown = {}} end
+  end
+  add(function(_, e) return e == d end)
+  add(function() return true end)
+  if i > 1 then add(function(j, e) return j == i and e == d end) end
+  return list
+end
+local function claim(claimed, v) for _, m in ipairs(v.members) do claimed[P.place(m[1], m[2])] = true end end
 
 -- attempt(fn, inputs): fn(unpack(inputs)), which may fail, as pcall's outcome in a list with n. A GPU's error may come after the call at
 -- fault, so the GPU is waited for. What the call changes is put back: generators; tensors, those of the model's state too, since with
@@ -119,23 +143,22 @@ end
 local function larger(n) return n < 4 and 4 * n + 1 or 2 * n + 1 end
 local function smaller(n) return math.max(math.floor(n / 2) + (math.floor(n / 2) % 2 == n % 2 and 1 or 0), 1) end
 
--- The dims of input 1 whose size affects no number in the model: with a larger and a smaller size, both of the other parity, and with all
--- such dims changed at once, the model calls the very same ops with the same numbers. Other inputs of that size there change along.
+-- The variables of input 1's dims whose size affects no number in the model: with a larger and a smaller size, both of the other parity,
+-- and with all of them changed at once, the model calls the very same ops with the same numbers.
 local function free_dims(try, copies, a)
-  local first = copies[1].shape
   local function same(sizes)
     local ok, b = try(with_sizes(copies, sizes))
     return ok and same_calls(a, b, equal)
   end
   local free, at_once = {}, {}
-  for d = 1, #first do
-    local n = first[d]
-    if n > 0 and same({[d] = larger(n)}) and (smaller(n) == n or same({[d] = smaller(n)})) then
-      free[#free + 1] = d
-      at_once[d] = (#free + 1) * n + 1
+  for d, n in ipairs(copies[1].shape) do
+    local v = candidates(copies, 1, d, {})[1]
+    if n > 0 and same({[v] = larger(n)}) and (smaller(n) == n or same({[v] = smaller(n)})) then
+      free[#free + 1] = v
+      at_once[v] = (#free + 1) * n + 1
     end
   end
-  return (#free == 1 or #free > 1 and same(at_once)) and free or nil
+  return (#free == 1 or #free > 1 and same(at_once)) and free or {}
 end
 
 -- Calls fn(n, dims) for every choice of one dim of n elements in each input, 0 (none) last. The first input's dim is `first`; the others
@@ -160,12 +183,12 @@ local function each_way(copies, first, fn)
   return choose(2)
 end
 
--- The dim of each input that is the batch: with a larger size there, twice the size and a smaller one, the model calls the same ops, with
+-- The batch, a variable: with a larger size there, twice the size and a smaller one, the model calls the same ops, with
 -- numbers that stay the same or change in proportion. It is dim 1 or 2 of the first input: 2 where dim 1 is free anyway, as a sequence's
--- length is. A dim of another input belongs to the batch only where the model needs that, since sizes may be equal by chance. nil: none was
--- found in TRIALS runs.
+-- length is. It has at most one dim of each input; one of another input only where the model needs that, since sizes may be equal by
+-- chance. nil: none was found in TRIALS runs.
 local TRIALS = 16
-local function batch_dims(try, copies, a, free)
+local function batch_of(try, copies, a, free)
   local function sizes_that_grow(n, dims)
     local function follows(size)
       local other = {}
@@ -187,7 +210,7 @@ local function batch_dims(try, copies, a, free)
     return dims, grown
   end
   local trials, found, follows = 0, nil, nil
-  for _, first in ipairs(free[1] == 1 and {2, 1} or {1, 2}) do
+  for _, first in ipairs(free[1] and free[1].id == 1 and {2, 1} or {1, 2}) do
     if not found and first <= M.dim(copies[1]) and copies[1].shape[first] > 0 then
       each_way(copies, first, function(n, dims)
         if trials == TRIALS then return true end
@@ -201,43 +224,44 @@ local function batch_dims(try, copies, a, free)
       end)
     end
   end
-  return found, follows
+  if not found then return nil end
+  local members = {}
+  for i, d in ipairs(found) do if d > 0 then members[#members + 1] = {i, d} end end
+  return {id = 0, members = members, n = copies[1].shape[found[1]], step = 1, grown = follows}
 end
 
--- Notes the numbers that follow dim d of input 1 (0: the batch): places[holder][key] is {dims, times, plus}. Such a number is the product
--- of the sizes of dims, times a factor; if it follows one dim only, plus a number.
-local function note(places, grown, d)
-  for _, g in ipairs(grown) do
+-- Notes the numbers that follow variable v: places[holder][key] is {ids, times, plus}. Such a number is the product of the sizes of
+-- variables, times a factor; if it follows one only, plus a number.
+local function note(places, v)
+  for _, g in ipairs(v.grown) do
     local of = places[g[1]] or {}
     places[g[1]] = of
-    local p = of[g[2]] or {dims = {}, times = g[3], plus = 0}
-    p.dims[#p.dims + 1], p.plus = d, p.plus + g[4]
+    local p = of[g[2]] or {ids = {}, times = g[3], plus = 0}
+    p.ids[#p.ids + 1], p.plus = v.id, p.plus + g[4]
     of[g[2]] = p
   end
 end
 
--- The form of such a number in a program, or nil if it isn't of that kind; size(d): the size of dim d.
-local function following(x, p, size)
-  if p.plus ~= 0 then return #p.dims == 1 and {size = p.times, of = p.dims, plus = p.plus} or nil end
+-- The form of such a number in a program, or nil if it isn't of that kind; sizes: by id, in steps.
+local function following(x, p, sizes)
+  if p.plus ~= 0 then return #p.ids == 1 and {size = p.times, of = p.ids, plus = p.plus} or nil end
   local times = x
-  for _, d in ipairs(p.dims) do times = times / size(d) end
-  return times % 1 == 0 and times >= 1 and {size = times, of = p.dims} or nil
+  for _, id in ipairs(p.ids) do times = times / sizes[id] end
+  return times % 1 == 0 and times >= 1 and {size = times, of = p.ids} or nil
 end
 
 -- A second size below n, for n >= 4, where sizes above n are refused, as by a table of positions that ends there.
 local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
 
--- The other dims of the first input whose sizes numbers follow: a list; each one's step; and the places of these numbers, the batch's among
--- them, if all sizes may change together. batch: the batch dim of each input. A dim's step is the least divisor of its size whose multiples
--- the model takes: 4 where it halves a picture twice and puts the parts together again. Numbers follow a size in steps.
-local function growing_dims(try, copies, a, free, batch, follows)
-  local first, found, fixed, steps, ends = copies[1].shape, {}, {}, {}, {}
-  for _, d in ipairs(free) do fixed[d], steps[d] = true, 1 end
-  if batch then fixed[batch[1]] = true end
-  -- The numbers that follow dim d, of n steps, if it gets `size` steps, or false; and whether the model runs then.
-  local function grown_to(d, step, size)
-    local ok, b = try(with_sizes(copies, {[d] = size * step}))
-    return ok and generalise(a, b, first[d] / step, size), ok
+-- Whether the numbers that follow a variable are right for it: sets v.grown, v.step, v.n (in steps) and v.ended (larger sizes are refused).
+-- The step is the least divisor of the size whose multiples the model takes: 4 where it halves a picture twice and puts the parts together
+-- again. steps: whether other ones than 1 are tried.
+local function grows(try, copies, a, v, steps)
+  local whole = v.n
+  -- The numbers that follow v, of n steps, if it gets `size` steps, or false; and whether the model runs then.
+  local function grown_to(step, size)
+    local ok, b = try(with_sizes(copies, {[v] = size * step}))
+    return ok and generalise(a, b, whole / step, size), ok
   end
   local function alike(grown, other)
     local same = grown and other and #grown == #other
@@ -246,52 +270,48 @@ local function growing_dims(try, copies, a, free, batch, follows)
     end
     return same
   end
-  -- The numbers that follow dim d in steps, or false; and whether larger sizes are refused. One step is a case of its own in many models.
-  local function grown_by(d, step)
-    local n, ended = first[d] / step, false
-    local grown, fits = grown_to(d, step, step == 1 and larger(n) or 2 * n + 1)
-    if not fits and n > 3 then grown, ended = grown_to(d, step, less(n)), true end
-    local tries = {smaller(n), step > 1 and smaller(n) > 1 and 1 or nil}
-    for _, size in ipairs(tries) do
-      if grown and size ~= n and not alike(grown, (grown_to(d, step, size))) then grown = false end
-    end
-    return grown, ended
-  end
-  -- Whether the model takes multiples of dim d's size, with numbers that follow; or a half, where sizes above it are refused.
-  local function multiplies(d, n)
-    local twice = grown_to(d, n, 2)
-    if twice then return alike(twice, (grown_to(d, n, 3))) end
-    return n % 2 == 0 and grown_to(d, n / 2, 1)
-  end
-  local grown_of = {}
-  for d, n in ipairs(first) do
-    local grown, step, ended = false, 1, nil
-    if not fixed[d] and n > 1 then
-      grown, ended = grown_by(d, 1)
-      if not grown and multiplies(d, n) then
-        repeat
-          step = step + 1
-          if n % step == 0 then grown, ended = grown_by(d, step) end
-        until grown or step >= n
+  -- One step is a case of its own in many models.
+  local function by(step)
+    local n, ended = whole / step, false
+    local grown, fits = grown_to(step, step == 1 and larger(n) or 2 * n + 1)
+    if not fits and n > 3 then grown, ended = grown_to(step, less(n)), true end
+    for _, size in ipairs {smaller(n), step > 1 and smaller(n) > 1 and 1 or nil} do
+      if grown and size ~= n then
+        local other, runs = grown_to(step, size)
+        -- the example's values may need that size, as indices do: then a larger one decides
+        if not runs and not ended and step == 1 then other = grown_to(step, 3 * n + 2) end
+        if not alike(grown, other) then grown = false end
       end
     end
-    if grown then found[#found + 1], grown_of[d], steps[d], ends[d] = d, grown, step, ended end
+    if not grown then return false end
+    v.grown, v.step, v.n, v.ended = grown, step, n, ended
+    return true
   end
-  -- The places of the numbers that follow the dims of `list` and the batch, if all of these may change together.
-  local function together(list)
-    local places, sizes, counts, batch_size = {}, {}, {}, batch and larger(first[batch[1]]) or nil
-    for _, d in ipairs(list) do note(places, grown_of[d], d) end
-    if batch then note(places, follows, 0) end
-    for _, dims in ipairs {free, list} do
-      for _, d in ipairs(dims) do
-        local n = first[d] / steps[d]
-        counts[d] = ends[d] and less(n) or 2 * n + d
-        sizes[d] = counts[d] * steps[d]
+  -- Whether the model takes multiples of the size, with numbers that follow; or a half, where sizes above it are refused.
+  local function multiplies()
+    local twice = grown_to(whole, 2)
+    if twice then return alike(twice, (grown_to(whole, 3))) end
+    return whole % 2 == 0 and grown_to(whole / 2, 1)
+  end
+  if by(1) then return true end
+  for step = 2, steps and multiplies() and whole or 1 do
+    if whole % step == 0 and by(step) then return true end
+  end
+  return false
+end
+
+-- Those of the variables that may change together, with the `fixed` ones; and the places of the numbers that follow any of them.
+local function together(try, copies, a, fixed, variables)
+  local function at_once(list)
+    local places, sizes, counts, old = {}, {}, {}, {}
+    for _, vs in ipairs {fixed, list} do
+      for _, v in ipairs(vs) do
+        note(places, v)
+        old[v.id], counts[v.id] = v.n, v.id == 0 and larger(v.n) or v.ended and less(v.n) or 2 * v.n + v.id
+        sizes[v] = counts[v.id] * v.step
       end
     end
-    local ok, b = try(with_sizes(copies, sizes, batch, batch_size))
-    local function old(d) return d == 0 and first[batch[1]] or first[d] / steps[d] end
-    counts[0] = batch_size
+    local ok, b = try(with_sizes(copies, sizes))
     return ok and same_calls(a, b, function(x, y, holder, key)
       local p = places[holder] and places[holder][key]
       local now = p and following(x, p, old)
@@ -299,45 +319,97 @@ local function growing_dims(try, copies, a, free, batch, follows)
       return now ~= nil and P.sized(now, counts) == y
     end) and places
   end
-  local places = #found > 0 and together(found)
-  if not places then                       -- without the dims that have steps
-    local plain = {}
-    for _, d in ipairs(found) do if steps[d] == 1 then plain[#plain + 1] = d end end
-    places = #plain > 0 and #plain < #found and together(plain)
-    found = places and plain or {}
+  local places = at_once(variables)
+  if places then return variables, places end
+  local found = {}
+  for _, with_steps in ipairs {false, true} do           -- one by one
+    for _, v in ipairs(variables) do
+      if (v.step > 1) == with_steps then
+        found[#found + 1] = v
+        local more = at_once(found)
+        if more then places = more else found[#found] = nil end
+      end
+    end
   end
-  return found, steps, places or nil
+  return found, places
 end
 
--- Sets p.batch, p.free and p.steps, and puts numbers that follow sizes into the record. try(inputs): a run's success, and its record.
-local function note_free_sizes(p, try, copies, a)
-  local free, first = free_dims(try, copies, a) or {}, copies[1].shape
-  local batch, follows = batch_dims(try, copies, a, free)
-  local growing, steps, places = growing_dims(try, copies, a, free, batch, follows)
-  local function size(d) return d == 0 and first[batch[1]] or first[d] / steps[d] end
-  if places then
-    for holder, keys in pairs(places) do
-      for key, at in pairs(keys) do holder[key] = following(holder[key], at, size) end
-    end
-  elseif batch then
-    for _, g in ipairs(follows) do g[1][g[2]] = {size = g[3], of = {0}} end
+-- The free dims as p has them: ids, steps and members, the latter two only where they aren't the usual ones.
+local function note_variables(p, list)
+  if #list == 0 then return end
+  table.sort(list, function(v, w) return v.id < w.id end)
+  local steps, members, stepped = {}, {}, false
+  p.free = {}
+  for k, v in ipairs(list) do
+    p.free[k], steps[k], members[k], stepped = v.id, v.step, {}, stepped or v.step > 1
+    for j, m in ipairs(v.members) do members[k][j] = P.place(m[1], m[2]) end
+    table.sort(members[k])
   end
-  p.batch = batch
-  if p.batch then
+  p.steps = stepped and steps or nil
+  for k in ipairs(list) do
+    if table.concat(P.members(p, k), " ") ~= table.concat(members[k], " ") then
+      p.members = members
+      return
+    end
+  end
+end
+
+-- Sets p.batch, p.free, p.steps and p.members, and puts numbers that follow sizes into the record. try(inputs): a run's success, and its
+-- record. Gives the variables.
+local function note_free_sizes(p, try, copies, a)
+  local fixed, claimed, variables, sizes = free_dims(try, copies, a), {}, {}, {}
+  local batch = batch_of(try, copies, a, fixed)
+  if batch then
+    claim(claimed, batch)
+    p.batch = {}
+    for i in ipairs(copies) do p.batch[i] = 0 end
+    for _, m in ipairs(batch.members) do p.batch[m[1]] = m[2] end
     local plain = true
     for _, d in ipairs(p.batch) do plain = plain and d == 1 end
     if plain then p.batch = true end
   end
-  for _, list in ipairs {free, growing} do
-    for _, d in ipairs(list) do
-      if d ~= P.batch_dim(p, 1) then p.free = p.free or {}; p.free[#p.free + 1] = d end
+  for k = #fixed, 1, -1 do                               -- the batch's dims are its own
+    local v = fixed[k]
+    if claimed[v.id] then table.remove(fixed, k)
+    else
+      for j = #v.members, 1, -1 do
+        if claimed[P.place(unpack(v.members[j]))] then table.remove(v.members, j) end
+      end
     end
   end
-  if not p.free then return end
-  table.sort(p.free)
-  local own, multiples = {}, false
-  for i, d in ipairs(p.free) do own[i], multiples = steps[d], multiples or steps[d] > 1 end
-  p.steps = multiples and own or nil
+  for _, v in ipairs(fixed) do claim(claimed, v) end
+  local constant = {unpack(fixed)}
+  if batch then fixed[#fixed + 1] = batch end
+  for i, x in ipairs(copies) do
+    for d, n in ipairs(x.shape) do
+      local found = claimed[P.place(i, d)] or n < 2
+      for k, v in ipairs(found and {} or candidates(copies, i, d, claimed)) do
+        if not found and grows(try, copies, a, v, k == 1) then
+          found, variables[#variables + 1] = true, v
+          claim(claimed, v)
+        end
+      end
+    end
+  end
+  local places
+  if #variables > 0 then variables, places = together(try, copies, a, fixed, variables) end
+  if not places then
+    variables, places = {}, {}
+    if batch then note(places, batch) end
+  end
+  for _, list in ipairs {fixed, variables} do
+    for _, v in ipairs(list) do sizes[v.id] = v.n end
+  end
+  for holder, keys in pairs(places) do
+    for key, at in pairs(keys) do holder[key] = following(holder[key], at, sizes) end
+  end
+  local all = {}
+  for _, list in ipairs {constant, variables} do
+    for _, v in ipairs(list) do all[#all + 1] = v end
+  end
+  note_variables(p, all)
+  all[#all + 1] = batch
+  return all
 end
 
 ---- from where to where ----
@@ -360,14 +432,12 @@ local function alike(x, y)
   return M.allclose(x, y, {rtol = far, atol = far * scale, equal_nan = true})
 end
 
--- Sets p.bounds: for dims where the traced model gives other results than the model with sizes far from the example's, the least and the
--- most that are right. (Where both fail, either is right.)
-local function note_bounds(p, attempt, model, traced, copies)
-  local batch, first = {}, copies[1].shape
-  for i in ipairs(copies) do batch[i] = P.batch_dim(p, i) end
+-- Sets p.bounds: for variables where the traced model gives other results than the model with sizes far from the example's, the least and
+-- the most that are right. (Where both fail, either is right.)
+local function note_bounds(p, attempt, model, traced, copies, variables)
   local spent = 0                                        -- by the last run of the model, in seconds
-  local function right(d, size)
-    local inputs = d == 0 and with_sizes(copies, {}, batch, size) or with_sizes(copies, {[d] = size})
+  local function right(v, count)
+    local inputs = with_sizes(copies, {[v] = count * v.step})
     local function timed(...)
       local start = core.now()
       local r = pack(modes.no_grad(model, ...))
@@ -377,22 +447,22 @@ local function note_bounds(p, attempt, model, traced, copies)
     local want, got = attempt(timed, inputs), attempt(function(...) return modes.no_grad(traced, ...) end, inputs)
     return not want[1] and not got[1] or want[1] and got[1] and alike({unpack(got, 2, got.n)}, {unpack(want, 2, want.n)})
   end
-  local function bound(d, n, step)
+  local function bound(v)
     local function last_right(good, bad)
       while math.abs(good - bad) > 1 do
         local between = math.floor((good + bad) / 2)
-        if right(d, between * step) then good = between else bad = between end
+        if right(v, between) then good = between else bad = between end
       end
-      return good * step
+      return good * v.step
     end
-    local own = {dim = d}
-    if n > 1 and not right(d, step) then own.least = last_right(n, 1) end
-    if not right(d, n * step) then return end            -- such as a model whose results differ in each call
-    local reached, time = n, spent
+    local own = {dim = v.id}
+    if v.n > 1 and not right(v, 1) then own.least = last_right(v.n, 1) end
+    if not right(v, v.n) then return end                 -- such as a model whose results differ in each call
+    local reached, time = v.n, spent
     for _, size in ipairs(FAR) do
-      local count = math.floor(size / step)
-      if count > 3 * n and time * count / reached < PATIENCE then
-        if not right(d, count * step) then
+      local count = math.floor(size / v.step)
+      if count > 3 * v.n and time * count / reached < PATIENCE then
+        if not right(v, count) then
           own.most = last_right(reached, count)
           break
         end
@@ -404,10 +474,7 @@ local function note_bounds(p, attempt, model, traced, copies)
       p.bounds[#p.bounds + 1] = own
     end
   end
-  if batch[1] > 0 then bound(0, first[batch[1]], 1) end
-  for _, d in ipairs(p.free or {}) do
-    if first[d] > 0 then bound(d, first[d] / P.step(p, d), P.step(p, d)) end
-  end
+  for _, v in ipairs(variables) do bound(v) end
 end
 
 return {attempts_of = attempts_of, note_free_sizes = note_free_sizes, note_bounds = note_bounds}

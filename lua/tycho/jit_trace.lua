@@ -191,12 +191,12 @@ return function(model, reserved, ...)
   p.several = a.several or nil
   local state = state_of(whole)
   local attempt = sizes.attempts_of(a, whole, state)
-  sizes.note_free_sizes(p, function(inputs)
+  local variables = sizes.note_free_sizes(p, function(inputs)
     return unpack(attempt(function() return record(model, inputs) end, inputs), 1, 2)
   end, copies, a)
   local number, last, tensors = number_tensors(p, a, state, reserved)
   number_nodes(p, a, number, last)
   p.nodes = P.sweep(p.nodes, p.results)
   P.lifetimes(p)
-  return p, tensors, function(traced) sizes.note_bounds(p, attempt, model, of_tensors(traced), copies) end
+  return p, tensors, function(traced) sizes.note_bounds(p, attempt, model, of_tensors(traced), copies, variables) end
 end
