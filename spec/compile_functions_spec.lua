@@ -300,4 +300,24 @@ describe("compile, autograd.Functions", function()
       end, 14)
     end
   end)
+
+  it("is recorded again when numbers that changed in each call have settled", function()
+    local k = 0
+    local f = tycho.compile(function(x)
+      k = k + 1
+      return (x * math.min(1, k / 16) + 1):sum()
+    end)
+    for i = 1, 80 do assert.equal(10 + i * math.min(1, i / 16) * 10, f(tycho.full({10}, i)):item()) end
+    assert.is_true(f:report()[1].compiled)
+    assert.equal(80, k)
+    -- what never settles is tried ever more seldom
+    local n = 0
+    local g = tycho.compile(function(x)
+      n = n + 1
+      return x * n
+    end)
+    for i = 1, 300 do assert.equal(2 * i, g(tycho.full({1}, 2)):item()) end
+    assert.is_false(g:report()[1].compiled)
+    assert.matches("each call differed from the recording", g:report()[1].why)
+  end)
 end)

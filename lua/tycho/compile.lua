@@ -148,9 +148,10 @@ local function copy_back(v, args)
 end
 
 ---- running ----
-local function give_up(self, v, why)
+-- again: the call from which on recording is tried once more; nil: never.
+local function give_up(self, v, why, again)
   debug_print("not compiled: %s", why)
-  v.given_up, self.why = true, why
+  v.given_up, self.why = again or math.huge, why
   v.program, v.static, v.trusted, v.ways = nil, nil, nil, {}
 end
 
@@ -254,10 +255,13 @@ local function way_of(v)
   return ways[numbers[1]]
 end
 
--- Gives {ok=, results=, way=, why=, made=}: pcall's outcome; the way whose steps are to run, or nil; the reason to give up recording fn, or
--- nil; and the way that was recorded, or nil. scope: the scope of fn's call. Tensors that fn put where others find them (an upvalue, a
--- table) are kept. way.left lists their numbers in the scope, for each count of tensors seen (calls may differ in tensors that no step
--- makes).
+-- A function whose calls differed is recorded again after so many times as many calls.
+local PATIENCE = 4
+
+-- Gives {ok=, results=, way=, why=, again=, made=}: pcall's outcome; the way whose steps are to run, or nil; the reason to give up
+-- recording fn, or nil; the call from which on to try again, or nil: never; and the way that was recorded, or nil. scope: the scope of fn's
+-- call. Tensors that fn put where others find them (an upvalue, a table) are kept. way.left lists their numbers in the scope, for each
+-- count of tensors seen (calls may differ in tensors that no step makes).
 local function record_or_check(self, v, args, given, list, scope)
   v.trusted = nil
   local out, check, updates = call(self, v, given, list)
@@ -310,7 +314,10 @@ local function record_or_check(self, v, args, given, list, scope)
     way.part = part
   end
   outcome.made = way
-  if v.misses >= self.max_variants then outcome.why = unrecorded and said or "each call differed from the recording: " .. said end
+  if v.misses >= self.max_variants then
+    outcome.why = unrecorded and said or "each call differed from the recording: " .. said
+    outcome.again = not unrecorded and PATIENCE * v.calls or nil         -- a warm-up may end
+  end
   return outcome
 end
 
@@ -344,7 +351,7 @@ local function call_and_run(self, v, args)
   if ok then results_of.for_caller(v, args, given, results) end
   if ok and part then outside.join(part, way and v.program, results) end
   why = why or ok and self.guard == "inputs" and tables.refused(v.content, args, results)
-  if why then give_up(self, v, why) end
+  if why then give_up(self, v, why, outcome.again) end
   if not ok then error(results[1], 0) end
   return unpack(results, 1, results.n)
 end
@@ -383,6 +390,11 @@ local function variant_for(self, args)
         table.insert(self.variants, 1, v)
       end
       if v.calls == 32 then self.pause, self.left = 1, 0 end                 -- it was worth its record
+      if v.given_up and v.calls >= v.given_up then
+        local new = new_variant(self, args)
+        if not new then return v end
+        new.calls, self.variants[1], v = v.calls, new, new
+      end
       return v
     end
   end
@@ -552,9 +564,10 @@ local THEIRS = {mode = true, fullgraph = true, dynamic = true, backend = true}
 -- first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is
 -- compared with the record, so that every change is seen; "inputs": only the arguments are compared. max_variants: how many kinds of
 -- arguments (shapes, dtypes, modes) are recorded, and how many ways through fn for each; after as many consecutive calls that went a new
--- way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the
--- arguments have a row for each. Backward may be called within fn, or outside of it: then it is recorded separately. torch.compile's mode,
--- fullgraph, dynamic and backend are accepted, and have no effect.
+-- way, or couldn't be recorded, it gives up; where calls had only differed it tries again after four times as many calls. fusion: chains of
+-- pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. Backward may be called within
+-- fn, or outside of it: then it is recorded separately. torch.compile's mode, fullgraph, dynamic and backend are accepted, and have no
+-- effect.
 -- TYCHO_DEBUG=compile prints what is recorded and why not, TYCHO_DEBUG=fusion what becomes one kernel.
 return function(fn, o)
   if type(o) == "table" then
