@@ -314,6 +314,15 @@ describe("a trace of a model that takes multiples of a number", function()
     local a, b = nn.Conv2d(3, 4, 1), nn.Conv2d(5, 4, 1)
     check(function(x, y) return a(x) + F.interpolate(b(y), {size = {x.shape[3], x.shape[4]}}) end,
       {tycho.randn(2, 3, 16, 24), tycho.randn(2, 5, 8, 12)}, {tycho.randn(1, 3, 10, 20), tycho.randn(1, 5, 7, 9)})
+    local traced = check(function(x, y) return (a(x) + F.interpolate(b(y), {scale_factor = 2})) * x.shape[4] end,
+      {tycho.randn(2, 3, 16, 24), tycho.randn(2, 5, 8, 12)}, {tycho.randn(1, 3, 10, 20), tycho.randn(1, 5, 5, 10)},
+      "(any dim 1, 3 in multiples of 2, 4 in multiples of 2)")
+    helper.fails("argument 2 has shape 1x5x6x10; to match those before it, it must be 1x5x5x10", traced, tycho.randn(1, 3, 10, 20),
+      tycho.randn(1, 5, 6, 10))
+    check(function(x, y) return F.avg_pool2d(b(x), 2) + a(y) end, {tycho.randn(2, 5, 16, 24), tycho.randn(2, 3, 8, 12)},
+      {tycho.randn(1, 5, 10, 20), tycho.randn(1, 3, 5, 10)})
+    loaded(jit.trace(function(x, y) return a(x) + F.interpolate(b(y), {size = {x.shape[3], x.shape[4]}}) end,
+      tycho.randn(2, 3, 16, 24), tycho.randn(2, 5, 8, 12)))
     -- what a file may say
     local tensors, json = core.read_safetensors(path)
     local names, list = {}, {}
@@ -321,8 +330,8 @@ describe("a trace of a model that takes multiples of a number", function()
     for text, change in pairs {
       ["dim 17 can't be free"] = function(p) p.free[1] = 17 end, ["dim 0 can't be free"] = function(p) p.free[1] = 0 end,
       ["there must be members for each free dim"] = function(p) p.members = {} end,
-      ["dim 99 can't have the size of dim 3"] = function(p) p.members = {{3, 99}, {4}, {11}, {12}} end,
-      ["dim 4 can't have the size of dim 3"] = function(p) p.members = {{3, 4}, {4}, {11}, {12}} end,
+      ["dim 99 can't follow dim 3"] = function(p) p.members = {{3, 99}, {4}, {11}, {12}} end,
+      ["dim 4 can't follow dim 4"] = function(p) p.members = {{3, 4}, {4}, {11}, {12}} end,
       ["dim 3 isn't a member of its own"] = function(p) p.members = {{}, {4}, {11}, {12}} end,
       ["members must be a list"] = function(p) p.members = {3, {4}, {11}, {12}} end,
     } do

@@ -41,7 +41,7 @@ function Traced:init(p, tensors)
   local outside, written, root = P.changed(p.nodes)
   for _, node in ipairs(p.nodes) do node.copies = node.op == "view" and not outside and not written[root(node.out[1])] end
   rawset(self, "_program", p)
-  rawset(self, "_variables", P.variables(p))
+  rawset(self, "_variables", {P.variables(p)})
   local places = {}
   for i, t in ipairs(p.tensors) do places[i] = place(self, t.name, tensors[t.name], t.kind) end
   rawset(self, "_places", places)
@@ -75,7 +75,8 @@ end
 
 function Traced:forward(...)
   local p, tensors = inside(self)
-  local variable, value, given, sizes = rawget(self, "_variables"), {}, {...}, {}        -- sizes: of free dims, by their places
+  local variable, times = unpack(rawget(self, "_variables"))
+  local value, given, sizes = {}, {...}, {}              -- sizes: of free dims, by their places
   local name = p.takes and "tensor" or "argument"
   local takes, n = p.takes and #p.takes or #p.inputs, select("#", ...)
   while n > takes and given[n] == nil do n = n - 1 end               -- omitted optional arguments
@@ -93,10 +94,12 @@ function Traced:forward(...)
     if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
     local fits, shape = M.dim(x) == #want.shape, {}
     for d = 1, fits and #want.shape or 0 do
-      local id, size = variable[P.place(i, d)], x.shape[d]
-      if id and not sizes[id] and size % (P.step(p, id) or 1) == 0 then sizes[id] = size end
-      shape[d] = id and sizes[id] or want.shape[d]
-      fits = fits and size == shape[d]
+      local at = P.place(i, d)
+      local id = variable[at]
+      local own = id and x.shape[d] / times[at]
+      if id and not sizes[id] and own % (P.step(p, id) or 1) == 0 then sizes[id] = own end
+      shape[d] = id and sizes[id] and sizes[id] * times[at] or want.shape[d]
+      fits = fits and x.shape[d] == shape[d]
     end
     if not fits then
       local made, needed, dims = table.concat(want.shape, "x"), table.concat(shape, "x"), free_text(p, i)
@@ -194,7 +197,7 @@ end
 -- (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several sizes, or for all
 -- multiples of a number, with numbers that stay the same or are multiples of sizes. Dims of one size in the examples may have to stay
 -- equal: give examples whose sizes are equal only where they must be. Sizes from 1 to 1000 are tried as far as each run takes less than
--- half a second: where the model does something else with them, the trace refuses them. Arguments may be nil, booleans, numbers and
+-- a quarter of a second: where the model does something else with them, the trace refuses them. Arguments may be nil, booleans, numbers and
 -- strings: then a call must have the same ones.
 -- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
 -- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train

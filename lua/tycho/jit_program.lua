@@ -8,8 +8,8 @@
 -- must be given as it was in the example, and {none = true} stands for nil.
 -- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
 -- free: places (P.place) of further dims whose sizes may differ: of input 1 the dim itself.
--- members: the places of the dims that have the same size as each of these, itself among them; nil: of input 1's dims the same dims of all
--- inputs, if their size is the same in the example, and of other inputs' the dim alone.
+-- members: the places of the dims whose sizes follow each of these, in the examples' proportion, itself among them; nil: of input 1's dims
+-- the same dims of all inputs, if their size is the same in the example, and of other inputs' the dim alone.
 -- steps: if some of them have steps, the step of each: the size must be a multiple of it.
 -- bounds: a list of {dim, least, most}: the sizes that dim may have (0: the batch), where not all are right.
 local core = require "tycho.core"
@@ -128,16 +128,23 @@ function P.members(p, k)
   end
   return list
 end
--- The free dim whose size each input's dim has, by its place: 0 for the batch, nil for a fixed size.
+-- The free dim that each input's dim follows, by its place: 0 for the batch, nil for a fixed size; and times how much its size is.
 function P.variables(p)
-  local of = {}
+  local of, times = {}, {}
+  local function size(place)
+    local i, d = P.input_and_dim(place)
+    return p.inputs[i].shape[d]
+  end
   for k, place in ipairs(p.free or {}) do
-    for _, member in ipairs(P.members(p, k)) do of[member] = place end
+    for _, member in ipairs(P.members(p, k)) do
+      of[member], times[member] = place, size(member) == size(place) and 1 or size(member) / size(place)
+    end
   end
   for i in ipairs(p.inputs) do
-    if P.batch_dim(p, i) > 0 then of[P.place(i, P.batch_dim(p, i))] = 0 end
+    local place = P.batch_dim(p, i) > 0 and P.place(i, P.batch_dim(p, i))
+    if place then of[place], times[place] = 0, 1 end
   end
-  return of
+  return of, times
 end
 
 -- The value of a number that follows sizes, which are in steps.
@@ -272,7 +279,7 @@ local function validate_inputs(p)
     local own, _, size = false, is_dim(p.free[k])
     for _, place in ipairs(list(members, "members")) do
       local is, other = is_dim(place)
-      need(is and other == size and not taken[place], "dim %s can't have the size of dim %d", tostring(place), p.free[k])
+      need(is and not taken[place] and (other == size or other * size > 0), "dim %s can't follow dim %d", tostring(place), p.free[k])
       own, taken[place] = own or place == p.free[k], true
     end
     need(own, "dim %d isn't a member of its own", p.free[k])

@@ -75,26 +75,32 @@ local function resized(x, d, size)
 end
 ---- variables ----
 -- A variable is {id =, members = {{input, dim}, ...}, n = the example's size in steps, step =, grown = the numbers that follow it}: dims
--- that have one size, which may differ. Its id is its first member's place (P.place); the batch's is 0.
+-- that have one size, or sizes in proportion, which may differ. Its id is its first member's place (P.place); the batch's is 0.
 
--- The inputs with other sizes: sizes[variable] = elements.
+-- The inputs with other sizes: sizes[variable] = elements of its first member. nil: another member's size would be a fraction.
 local function with_sizes(copies, sizes)
   local other = {unpack(copies)}
   for v, size in pairs(sizes) do
-    for _, m in ipairs(v.members) do other[m[1]] = resized(other[m[1]], m[2], size) end
+    local own = copies[v.members[1][1]].shape[v.members[1][2]]
+    for _, m in ipairs(v.members) do
+      local n = size * copies[m[1]].shape[m[2]] / own
+      if n % 1 ~= 0 then return nil end
+      other[m[1]] = resized(other[m[1]], m[2], n)
+    end
   end
   return other
 end
 
 -- The variables that dim d of input i may belong to, most likely first: with the same dim of later inputs of that size; with all their dims
--- of that size, as a square matrix has; alone. claimed[place]: the dim belongs to another one.
+-- of that size, as a square matrix has; alone; with the same dim of later inputs whose size is a multiple or a fraction, as that of a
+-- picture at another scale. claimed[place]: the dim belongs to another one.
 local function candidates(copies, i, d, claimed)
   local n, list, seen = copies[i].shape[d], {}, {}
   local function add(takes)
     local members, text = {}, ""
     for j = i, #copies do
       for e = 1, M.dim(copies[j]) do
-        if copies[j].shape[e] == n and not claimed[P.place(j, e)] and takes(j, e) then
+        if not claimed[P.place(j, e)] and takes(j, e, copies[j].shape[e]) then
           members[#members + 1], text = {j, e}, text .. " " .. P.place(j, e)
         end
       end
@@ -102,9 +108,10 @@ local function candidates(copies, i, d, claimed)
     for k, m in ipairs(members) do if m[1] == i and m[2] == d then table.insert(members, 1, table.remove(members, k)) end end
     if not seen[text] then seen[text], list[#list + 1] = true, {id = P.place(i, d), members = members, n = n, step = 1, grown = {}} end
   end
-  add(function(_, e) return e == d end)
-  add(function() return true end)
+  add(function(_, e, m) return m == n and e == d end)
+  add(function(_, _, m) return m == n end)
   if i > 1 then add(function(j, e) return j == i and e == d end) end
+  add(function(j, e, m) return e == d and m > 1 and (m % n == 0 or n % m == 0) and (j > i or m == n) end)
   return list
 end
 local function claim(claimed, v) for _, m in ipairs(v.members) do claimed[P.place(m[1], m[2])] = true end end
@@ -384,7 +391,9 @@ local function note_free_sizes(p, try, copies, a)
     for d, n in ipairs(x.shape) do
       local found = claimed[P.place(i, d)] or n < 2
       for k, v in ipairs(found and {} or candidates(copies, i, d, claimed)) do
-        if not found and grows(try, copies, a, v, k == 1) then
+        local last = v.members[#v.members]
+        local in_proportion = copies[last[1]].shape[last[2]] ~= n
+        if not found and grows(try, copies, a, v, k == 1 or in_proportion) then
           found, variables[#variables + 1] = true, v
           claim(claimed, v)
         end
@@ -414,7 +423,7 @@ end
 
 ---- from where to where ----
 -- Sizes that are tried, each only where the run before was short enough to expect one of less than PATIENCE seconds.
-local FAR, PATIENCE = {100, 300, 1000}, 0.5
+local FAR, PATIENCE = {100, 300, 1000}, 0.25
 
 -- Whether results are the same but for rounding.
 local function alike(x, y)

@@ -192,6 +192,7 @@ return function(model, reserved, ...)
   local state = state_of(whole)
   local attempt = sizes.attempts_of(a, whole, state)
   local variables = sizes.note_free_sizes(p, function(inputs)
+    if not inputs then return false end
     return unpack(attempt(function() return record(model, inputs) end, inputs), 1, 2)
   end, copies, a)
   local number, last, tensors = number_tensors(p, a, state, reserved)
