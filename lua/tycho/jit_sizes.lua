@@ -73,6 +73,7 @@ local function resized(x, d, size)
   local at = ops.remainder(ops.range(0, size - 1, 1, {dtype = "int64", device = x.device}), x.shape[d]) + 1
   return ops.index(x, {at}, d)
 end
+
 ---- variables ----
 -- A variable is {id =, members = {{input, dim}, ...}, n = the example's size in steps, step =, grown = the numbers that follow it}: dims
 -- that have one size, or sizes in proportion, which may differ. Its id is its first member's place (P.place); the batch's is 0.
@@ -116,6 +117,7 @@ local function candidates(copies, i, d, claimed)
 end
 local function claim(claimed, v) for _, m in ipairs(v.members) do claimed[P.place(m[1], m[2])] = true end end
 
+---- trials ----
 -- attempt(fn, inputs): fn(unpack(inputs)), which may fail, as pcall's outcome in a list with n. A GPU's error may come after the call at
 -- fault, so the GPU is waited for. What the call changes is put back: generators; tensors, those of the model's state too, since with
 -- other sizes it may change more of them; and what modules hold beside tensors. a: the record of the model's run; whole: the model.
