@@ -318,6 +318,7 @@ describe("compile, autograd.Functions", function()
     end)
     for i = 1, 300 do assert.equal(2 * i, g(tycho.full({1}, 2)):item()) end
     assert.is_false(g:report()[1].compiled)
-    assert.matches("each call differed from the recording", g:report()[1].why)
+    assert.matches("each call differed from the recording: mul differs: a number is %d+, but was %d+; a 0%-dim tensor may change " ..
+      "%(.*compile_functions_spec%.lua:%d+%)$", g:report()[1].why)
   end)
 end)

@@ -178,7 +178,9 @@ static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ctx->vmap = NULL;
   ctx->recall = NULL;
   ty_status s = p->refused ? TY_OK : go_on(ctx, p, was);
+  p->redoing++;
   for (int i = 0; i < n && s == TY_OK; i = was->event[i].end) s = ty_redo(ctx, p, was, i);
+  p->redoing--;
   ty_modes_set(ctx, &modes);
   memcpy(ctx->stream, stream, sizeof stream);
   ctx->vmap = map;
@@ -199,7 +201,11 @@ static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
 }
 
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
-  snprintf(p->why, sizeof p->why, "%s", why);            /* may be replaced by a better one */
+  char place[96] = "";
+  if (ctx->host && !p->redoing) ctx->host->where(ctx, place, sizeof place);
+  const int length = (int)strlen(place) - 2;             /* without ": " */
+  if (length > 0) snprintf(p->why, sizeof p->why, "%s (%.*s)", why, length, place);
+  else snprintf(p->why, sizeof p->why, "%s", why);       /* may be replaced by a better one */
   if (p->rules) { p->broken = true; return ty_program_broken(ctx); }
   return redo_all(ctx, p);
 }

@@ -165,7 +165,7 @@ struct ty_program {
   bool fuses;
   bool trusting;           /* guard = "inputs": arguments may be in memory that others can write to */
   int most;                /* recordings that are kept */
-  int within, inner, backward;   /* depths: of kernels; of recorded applies, backward passes */
+  int within, inner, backward, redoing;  /* depths: of kernels; of recorded applies, backward passes; of events that are done again */
   int at, agreed;          /* the next event to compare, and the last that agreed */
   int pass;                /* the event of the backward pass being recorded */
   int rules;               /* depth of passes in check that ask users' functions */
@@ -181,7 +181,7 @@ struct ty_program {
   modes called;            /* when the call began */
   uint64_t readable;       /* the storage that the host was last allowed to read (ty_program_may_read), */
   int readable_at;         /* when there were so many events */
-  char why[160];           /* why the call is refused, or how it last differed */
+  char why[256];           /* why the call is refused, or how it last differed, and at which line of the user's */
   ty_recording *r;            /* made or compared now; at rest, used last; NULL: none */
 };
 
