@@ -9317,7 +9317,7 @@ tycho.nn.parallel.DistributedDataParallel = {}
 
 tycho.optim = {}
 tycho.optim.swa_utils = {}
---- `(model, {device=, decay=, avg_fn=, multi_avg_fn=, use_buffers=false})` a copy of the model, in .module, which it runs, on the model's device unless given. Its parameters are averages: exponential with decay, by the user's function if given, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
+--- `(model, {device=, decay=, avg_fn=, multi_avg_fn=, use_buffers=false})` a copy of the model, in .module, which it runs, on the model's device unless given. Its parameters are averages: exponential with decay, by the user's function if given, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: floating buffers are averaged too; others are copied.
 ---@class tycho.optim.swa_utils.AveragedModel: tycho.nn.Module
 ---@overload fun(model?: any, options?: any): tycho.optim.swa_utils.AveragedModel
 tycho.optim.swa_utils.AveragedModel = {}

@@ -78,6 +78,10 @@ describe("what isn't meant", function()
       ["gradcheck: argument 2 must be a tensor or a list of tensors"] = function() A.gradcheck(print, 5) end,
       ["detect_anomaly: argument 1 must be a function"] = function() A.detect_anomaly() end,
       ["jacobian: argument 1 must be a function"] = function() A.functional.jacobian(5, x) end,
+      ["jacobian: input 2 must be a floating tensor, got nil"] = function() A.functional.jacobian(math.max, {x, nil, x}) end,
+      ["jvp: input 2 must be a tensor or a table of tensors, got nil"] = function()
+        tycho.func.jvp(math.max, {x, nil, x}, {x, nil, x})
+      end,
       ["hessian: argument 1 must be a function"] = function() A.functional.hessian(x, x) end,
       ["hvp: argument 3 must be a tensor or a list of tensors, got 5"] = function() A.functional.hvp(tycho.sum, x, 5) end,
       ["autograd.backward: argument 1 must be a tensor"] = function() A.backward(5) end,

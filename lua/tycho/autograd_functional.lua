@@ -18,7 +18,9 @@ local function prepared(who, fn, inputs, create)
   local out = {}
   options.expect(who, 1, fn, callable(fn), "a function")
   options.expect(who, 2, inputs, core.is_tensor(inputs) or type(inputs) == "table", "a tensor or a list of tensors")
-  for i, x in ipairs(list(inputs)) do
+  local given = list(inputs)
+  for i = 1, table.maxn(given) do
+    local x = given[i]
     if not core.is_tensor(x) or not M.is_floating_point(x) then
       fail("%s: input %d must be a floating tensor, got %s", who, i, core.is_tensor(x) and x.dtype or type(x))
     end

@@ -228,7 +228,9 @@ end
 local function in_a_row(who, fn, list, tensors)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
   local leaves, places, create = {}, {}, false
-  for n, x in ipairs(list) do
+  for n = 1, table.maxn(list) do
+    local x = list[n]
+    if x == nil then fail("%s: input %d must be a tensor or a table of tensors, got nil", who, n) end
     places[n] = each_tensor(who, n, x, function(leaf)
       create = create or leaf.requires_grad
       leaves[#leaves + 1] = leaf

@@ -54,7 +54,7 @@ function swa_utils.get_ema_avg_fn(decay) return of_one(swa_utils.get_ema_multi_a
 local AveragedModel = Module:extend("AveragedModel")
 -- AveragedModel(model, {device=, decay=, avg_fn=, multi_avg_fn=, use_buffers=false}): a copy of the model, in .module, which it runs, on
 -- the model's device unless given. Its parameters are averages: exponential with decay, by the user's function if given, else the mean of
--- all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
+-- all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: floating buffers are averaged too; others are copied.
 function AveragedModel:init(model, o)
   if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
   o = options.fill("AveragedModel", o, {device = false, decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
