@@ -12767,7 +12767,7 @@ function tycho.vision.ops.ps_roi_align(input, boxes, output_size, spatial_scale,
 ---@param spatial_scale? any
 function tycho.vision.ops.roi_pool(input, boxes, output_size, spatial_scale) end
 
---- `(input, offset, weight, bias=nil, stride=1, padding=0, dilation=1, mask=nil)` (N, C, H, W) and weight (O, C/groups, KH, KW) give (N, O, OH, OW). offset (N, 2 * parts * KH * KW, OH, OW): by how many pixels down, then right, each point of a window lies beside its place; parts divide the channels. mask (N, parts * KH * KW, OH, OW) multiplies the points. Outside of the picture is 0.
+--- `(input, offset, weight, bias=nil, stride=1, padding=0, dilation=1, mask=nil)` (N, C, H, W) and weight (O, C/groups, KH, KW) give (N, O, OH, OW). offset (N, 2 * G * KH * KW, OH, OW): by how many pixels down, then right, each point of a window lies beside its place, for each of G groups of channels. mask (N, G * KH * KW, OH, OW) multiplies the points. Outside of the picture is 0.
 ---@param input any
 ---@param offset any
 ---@param weight any

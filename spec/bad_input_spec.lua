@@ -50,7 +50,8 @@ describe("bad input", function()
       fails("bad signature", core.define, "named", signature, print)
     end
     for text, value in pairs {["a number that isn't finite"] = {a = {NaN}}, ["neither a table"] = {print}, ["isn't UTF-8"] = {"\255"},
-        ["a list that has other fields too"] = {1, 2, a = 3}, ["a key that is neither"] = {[2.5] = 1}} do
+        ["a list that has other fields too"] = {1, 2, a = 3}, ["a key that is neither"] = {[2.5] = 1},
+        ["a key that isn't UTF-8"] = {["\255k"] = true}} do
       fails("can't be written as JSON: it has", core.json_encode, value)
       fails(text, core.json_encode, value)
     end

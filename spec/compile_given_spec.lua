@@ -400,7 +400,19 @@ describe("compile, a call that leaves the record,", function()
     end
     assert.is_true(f:report()[1].compiled)
     levels = 40000
-    helper.fails("nested too deeply", f, tycho.ones(2))
+    helper.fails("stack overflow", f, tycho.ones(2))
     assert.is_false(require("tycho.core").program.active())
+  end)
+
+  it("gives results of unequal depth in their places", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      local f = tycho.compile(function(x) return {{x + 1, x * 2}, x * 3, {{x * 4}, x * 5, a = {b = x * 7}}}, x * 6 end, {guard = guard})
+      for k = 1, 6 do
+        local t, last = f(tycho.full({2}, k))
+        assert.same({k + 1, 2 * k, 3 * k, 4 * k, 5 * k, 7 * k, 6 * k},
+          {t[1][1][1], t[1][2][1], t[2][1], t[3][1][1][1], t[3][2][1], t[3].a.b[1], last[1]})
+      end
+      assert.is_true(f:report()[1].compiled)
+    end
   end)
 end)

@@ -78,10 +78,10 @@ describe("a trace of a model that takes multiples of a number", function()
       return several and x:roll(-2, 2) or x
     end
     local traced = loaded(jit.trace(windows, tycho.randn(2, 8)))
-    same(windows, traced, {{2, 8}, {3, 16}})
-    helper.fails("in multiples of 8", traced, tycho.ones(1, 4))
+    same(windows, traced, {{2, 8}, {3, 16}, {1, 12}})
+    helper.fails("dim 2 must be at least 8", traced, tycho.ones(1, 4))
     local function at_most(x) return x * math.min(x.shape[2], 6) end
-    helper.fails("in multiples of 8", jit.trace(at_most, tycho.ones(2, 8)), tycho.ones(1, 4))
+    helper.fails("dim 2 must be at least 6", jit.trace(at_most, tycho.ones(2, 8)), tycho.ones(1, 4))
   end)
 
   it("keeps the dims that are free alone, and sizes that no step explains", function()
@@ -220,6 +220,9 @@ describe("a trace of a model that takes multiples of a number", function()
       helper.fails(c[5], frozen, ones(unpack(c[4])))
       if i == 1 then assert.matches("(any dim 1, 2 up to 64)", frozen:graph(), 1, true) end
     end
+    -- sizes that the model doesn't take with those of the example are no bound
+    local narrow = jit.trace(function(x) return x:narrow(3, 1, x.shape[2]) end, tycho.randn(2, 4, 8))
+    assert.same({2, 10, 10}, {unpack(narrow(ones(2, 10, 20)).shape)})
     -- a size that is right by other ops isn't refused: results are what counts
     local either = jit.trace(function(x) return x.shape[1] > 90 and x + x or x * 2 end, ones(4, 3))
     helper.exact(either(ones(400, 3)), tycho.full({400, 3}, 2))
@@ -237,6 +240,28 @@ describe("a trace of a model that takes multiples of a number", function()
     jit.trace(net, tycho.randn(2, 3))
     assert.equal(1, net.calls)
     assert.equal(2, net.last)
+    local Keeps = nn.Module:extend "Keeps"
+    function Keeps:init()
+      self.log = {deep = {}}
+      self:register_buffer("total", tycho.zeros(1))
+    end
+    function Keeps:forward(x)
+      self.total = self.total + 1
+      table.insert(self.log.deep, x.shape[1])
+      return x * 2
+    end
+    local keeps = Keeps()
+    jit.trace(keeps, tycho.randn(2, 3))
+    assert.equal(1, keeps.total:item())
+    assert.same({2}, keeps.log.deep)
+    -- and its own constants as the example's run has left them
+    local cache = tycho.zeros(1)
+    local traced = jit.trace(function(x)
+      cache:add_(x:sum())
+      return x + cache:sum()
+    end, tycho.ones(2, 3))
+    assert.equal(6, cache:item())
+    helper.exact(traced(tycho.ones(2, 3)), tycho.full({2, 3}, 13))
   end)
 
   it("takes arguments that aren't tensors, as they were", function()
@@ -252,7 +277,7 @@ describe("a trace of a model that takes multiples of a number", function()
     helper.fails("argument 2 must be 3, as in the example, got 4", scaled, x, 4, {twice = true, name = "a"})
     helper.fails("argument 3 at twice must be true, as in the example, got false", scaled, x, 3, {twice = false, name = "a"})
     helper.fails("argument 3 at name must be 'a', as in the example, got 1", scaled, x, 3, {twice = true, name = 1})
-    helper.fails("example 2 is or contains a function", jit.trace, layer, x, print)
+    helper.fails("example 2 is or contains a function; arguments may be tensors, tables of these, booleans", jit.trace, layer, x, print)
     -- what a file may say
     local tensors, json = core.read_safetensors(path)
     local names, list = {}, {}
@@ -321,6 +346,10 @@ describe("a trace of a model that takes multiples of a number", function()
       tycho.randn(1, 5, 6, 10))
     check(function(x, y) return F.avg_pool2d(b(x), 2) + a(y) end, {tycho.randn(2, 5, 16, 24), tycho.randn(2, 3, 8, 12)},
       {tycho.randn(1, 5, 10, 20), tycho.randn(1, 3, 5, 10)})
+    check(function(x, y) return x + y:repeat_interleave(49, 1) end, {tycho.randn(98, 3), tycho.randn(2, 3)},
+      {tycho.randn(147, 5), tycho.randn(3, 5)}, "%2 = input float32 2x3 (any dim 1, 2)")
+    check(function(x, y) return x + y:repeat_interleave(2, 1) end, {tycho.randn(8, 3), tycho.randn(4, 3)},
+      {tycho.randn(6, 3), tycho.randn(3, 3)}, "%1 = input float32 8x3 (any dim 1 in multiples of 2, 2)")
     loaded(jit.trace(function(x, y) return a(x) + F.interpolate(b(y), {size = {x.shape[3], x.shape[4]}}) end,
       tycho.randn(2, 3, 16, 24), tycho.randn(2, 5, 8, 12)))
     -- what a file may say

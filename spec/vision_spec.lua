@@ -102,6 +102,10 @@ describe("boxes", function()
     assert.equal("RoIPool(output_size=3x2, spatial_scale=0.9)", tostring(V.RoIPool({3, 2}, 0.9)))
     assert.same({0, 12, 3, 2}, {unpack(V.roi_pool(G.deep, {tycho.zeros(0, 4), tycho.zeros(0, 4)}, {3, 2}).shape)})
     assert.equal(0, V.roi_pool(G.deep, {tycho.tensor {{50, 50, 60, 60}}, tycho.zeros(0, 4)}, 2):abs():max():item())    -- outside
+    local large = V.roi_pool(G.deep, {tycho.tensor {{-1e6, -1e6, 1e6, 1e6}}, tycho.zeros(0, 4)}, 1)          -- around the picture
+    helper.exact(large:flatten(), G.deep[1]:flatten(2):amax(2))
+    local low = tycho.full({1, 1, 4, 4}, -math.huge)
+    assert.equal(-math.huge, V.roi_pool(low, tycho.tensor {{1, 0, 0, 5, 2}}, 1):item())
     helper.fails("ps_roi_align: argument 1 (input) has 12 channels; they must be a multiple of 5x5 cells", V.ps_roi_align, G.deep, lists, 5)
     helper.fails("roi_pool: argument 2 (boxes) has 1 tensors; there are 2 pictures", V.roi_pool, G.deep, {lists[1]}, 2)
   end)
@@ -114,6 +118,8 @@ describe("boxes", function()
     helper.exact(named({a = levels[1], b = levels[2], c = levels[3], d = 1}, boxes, sizes), cut(levels, boxes, sizes))
     local one = V.MultiScaleRoIAlign({2}, 3, 2)
     helper.exact(one(levels, boxes, sizes), V.roi_align(levels[2], boxes, 3, 1 / 8, 2))
+    local turned = {tycho.tensor {{5, 5, 1, 9}, {2, 2, 40, 31}}, G["far.2"]}                                  -- one of negative area
+    helper.exact(cut(levels, turned, sizes)[2], cut(levels, {turned[1][{ {2, 2} }], G["far.2"]}, sizes)[1])
     helper.fails("MultiScaleRoIAlign: feature 4 must be a tensor of 4 dims, got nil", V.MultiScaleRoIAlign({1, 4}, 3, 2), levels, boxes,
       sizes)
     helper.fails("argument 3 must be a list of the pictures' sizes, {height, width}, got nil", cut, levels, boxes)
@@ -160,6 +166,11 @@ describe("boxes", function()
         helper.close(layer(t.x, t.o * 0), tycho.nn.functional.conv2d(t.x, t.w, t.b), "without offsets", 1e-4)
         assert.equal("DeformConv2d(4, 6, kernel_size=3x2, stride=1x1, padding=0x0)", tostring(layer))
         helper.fails("deform_conv2d: argument 2 (offset) has shape 2x6x7x7; it must be 2x12x7x7", layer, t.x, tycho.zeros(2, 6, 7, 7))
+        helper.fails("deform_conv2d: argument 2 (offset) has shape 2x27x7x7", V.deform_conv2d, tycho.zeros(2, 3, 9, 8),
+          tycho.zeros(2, 27, 7, 7), tycho.zeros(4, 3, 3, 2))
+        local narrow = V.deform_conv2d(t.x:bfloat16(), t.o:bfloat16(), t.w:bfloat16(), t.b:bfloat16())
+        assert.equal("bfloat16", narrow.dtype)
+        helper.close(narrow:float(), y, "bfloat16", 0.15)
         helper.fails("deform_conv2d: argument 8 (mask) has shape 2x1x7x7; it must be 2x6x7x7", layer, t.x, t.o, tycho.zeros(2, 1, 7, 7))
       end
     end

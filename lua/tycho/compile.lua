@@ -149,9 +149,9 @@ end
 
 ---- running ----
 -- again: the call from which on recording is tried once more; nil: never.
-local function give_up(self, v, why, again)
+local function give_up(v, why, again)
   debug_print("not compiled: %s", why)
-  v.given_up, self.why = again or math.huge, why
+  v.given_up, v.why = again or math.huge, why
   v.program, v.static, v.trusted, v.ways = nil, nil, nil, {}
 end
 
@@ -236,10 +236,10 @@ local function first_call(self, v, args)
   local before = v.overlap and versions(v, args)
   local out = observed(v, self.fn, unpack(args, 1, args.n))
   if not out[1] then error(out[2], 0) end
-  if before and versions(v, args) ~= before then give_up(self, v, CHANGES) end
+  if before and versions(v, args) ~= before then give_up(v, CHANGES) end
   local results = {n = out.n - 1, unpack(out, 2, out.n)}
   local why = self.guard == "inputs" and tables.refused(v.content, args, results)
-  if why then give_up(self, v, why) end
+  if why then give_up(v, why) end
   if joins(self, results) then self.variants[1] = v end
   return unpack(results, 1, results.n)
 end
@@ -255,6 +255,14 @@ local function way_of(v)
   return ways[numbers[1]]
 end
 
+-- What the end of a call's record needs to know: which arguments results are, by their handles; the tensors in the results (false: fn has
+-- failed); and, where their gradients come from outside, that part, or nil and why it can't be recorded.
+local function look_at(self, v, args, given, results)
+  local argument, tensors = results_of.by_handle(v, args, given), results and shared.tensors_of(results) or {}
+  if results and self.joins and program.records(v.program) then return argument, tensors, outside.part(self.fusion, tensors) end
+  return argument, tensors
+end
+
 -- A function whose calls differed is recorded again after so many times as many calls.
 local PATIENCE = 4
 
@@ -265,16 +273,13 @@ local PATIENCE = 4
 local function record_or_check(self, v, args, given, list, scope)
   v.trusted = nil
   local out, check, updates = call(self, v, given, list)
-  local ok, results, tensors, part, none, useless = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}, nil, nil, nil
-  local read, argument = pcall(function()
-    if ok then tensors = shared.tensors_of(results) end
-    if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fusion, tensors) end
-    return results_of.by_handle(v, args, given)
-  end)
+  local ok, results = out[1], {n = out.n - 1, unpack(out, 2, out.n)}
+  local read, argument, tensors, part, none = pcall(look_at, self, v, args, given, ok and results)
   if not read then                         -- such as results nested too deeply; the record must not stay open
     program.finish(v.program, false, {})
     error(argument, 0)
   end
+  local useless
   for i = 1, given.n do given[i] = nil end               -- tensors still held after this are those that fn kept
   local due = program.finish(v.program, ok, tensors, part and part.skeleton)
   local unrecorded, said = program.refused(v.program), none or program.why(v.program) or "?"
@@ -305,9 +310,10 @@ local function record_or_check(self, v, args, given, list, scope)
   end
   v.misses = v.misses + ((check or unrecorded) and 1 or 0)
   if unrecorded then
-    self.why = said
+    v.why = said
     debug_print("not recorded: %s", said)
   else
+    v.why = nil
     debug_print(check and "another way is recorded, of %d steps: %s" or "recorded: %d steps", #program.steps(v.program), said)
     shared.print_kernels(program.kernels(v.program))
     if self.guard == "inputs" then way.results = results_of.templated(v, results) end
@@ -345,13 +351,13 @@ local function call_and_run(self, v, args)
   local missed = before and versions(v, given) ~= before                 -- by a copy: from now on fn itself is called
   if not (missed and ok) then copy_back(v, args) end
   if missed then
-    give_up(self, v, CHANGES)
+    give_up(v, CHANGES)
     if ok then fail("compile: %s; this call has not changed it", CHANGES) end
   end
   if ok then results_of.for_caller(v, args, given, results) end
   if ok and part then outside.join(part, way and v.program, results) end
   why = why or ok and self.guard == "inputs" and tables.refused(v.content, args, results)
-  if why then give_up(self, v, why, outcome.again) end
+  if why then give_up(v, why, outcome.again) end
   if not ok then error(results[1], 0) end
   return unpack(results, 1, results.n)
 end
@@ -502,7 +508,7 @@ function Compiled:report()
         nodes = way.nodes, backward = way.part and outside.report(way.part)}
     end
     if #numbers == 0 then out[#out + 1] = {calls = v.calls, compiled = false,
-      why = self.why or next(v.ways) and "hooks, or an optimizer's parameters or state, have changed since it was recorded"} end
+      why = v.why or self.why or next(v.ways) and "hooks, or an optimizer's parameters or state, have changed since it was recorded"} end
   end
   for why, calls in pairs(self.refused) do out[#out + 1] = {calls = calls, compiled = false, why = why} end
   for _, of in ipairs(self.leaves and self.leaves:report() or {}) do out[#out + 1] = of end

@@ -8,26 +8,26 @@ local shared = {}
 -- Whether no program can record or run here: inside another record, a vmap, the user's graph capture, or under detect_anomaly.
 function shared.busy() return program.active() or core.is_mapping() or gpu.capturing() or modes.watching end
 
--- Calls visit for each tensor in the results {n=} and in plain tables among them, however deep, and replaces the tensor by what visit
--- returns.
-function shared.each_tensor(results, visit)
-  local tables, seen = nil, nil            -- those that are still to be looked into
-  local function visited(x)
-    if core.is_tensor(x) then return visit(x) end
-    if type(x) == "table" and getmetatable(x) == nil then
-      seen, tables = seen or {}, tables or {}
-      if not seen[x] then seen[x], tables[#tables + 1] = true, x end
+local function walk(x, visit, seen)
+  if core.is_tensor(x) then return visit(x) end
+  if type(x) == "table" and getmetatable(x) == nil and not seen[x] then
+    seen[x] = true
+    for k, y in pairs(x) do
+      local z = walk(y, visit, seen)
+      if not rawequal(z, y) then x[k] = z end
     end
-    return x
   end
-  for i = 1, results.n do results[i] = visited(results[i]) end
-  local at = 0
-  while tables and at < #tables do
-    at = at + 1
-    local t = tables[at]
-    for k, y in pairs(t) do
-      local z = visited(y)
-      if not rawequal(z, y) then t[k] = z end
+  return x
+end
+-- Calls visit for each tensor in the results {n=} and in plain tables among them, and replaces the tensor by what visit returns.
+function shared.each_tensor(results, visit)
+  local seen
+  for i = 1, results.n do
+    local x = results[i]
+    if core.is_tensor(x) then results[i] = visit(x)
+    elseif type(x) == "table" then
+      seen = seen or {}
+      results[i] = walk(x, visit, seen)
     end
   end
   return results

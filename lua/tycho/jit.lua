@@ -56,15 +56,18 @@ end
 Traced._inside = inside
 
 local function free_text(p, i)
-  local variable, out = P.variables(p), {}
-  for d = 1, #p.inputs[i].shape do
-    local id = variable[P.place(i, d)]
+  local variable, example = P.variables(p)
+  local out = {}
+  for d, n in ipairs(p.inputs[i].shape) do
+    local at = P.place(i, d)
+    local id, own = variable[at], example[at]
     if id then
-      local step, text = P.step(p, id) or 1, tostring(d)
+      local function of(size) return n == own and size or size * n / own end
+      local step, text = of(P.step(p, id) or 1), tostring(d)
       if step > 1 then text = ("%s in multiples of %d"):format(text, step) end
       for _, b in ipairs(p.bounds or {}) do
         if b.dim == id then
-          text = text .. (b.least and (" from %d"):format(b.least) or "") .. (b.most and (" up to %d"):format(b.most) or "")
+          text = text .. (b.least and (" from %d"):format(of(b.least)) or "") .. (b.most and (" up to %d"):format(of(b.most)) or "")
         end
       end
       out[#out + 1] = text
@@ -75,7 +78,7 @@ end
 
 function Traced:forward(...)
   local p, tensors = inside(self)
-  local variable, times = unpack(rawget(self, "_variables"))
+  local variable, example = unpack(rawget(self, "_variables"))
   local value, given, sizes = {}, {...}, {}              -- sizes: of free dims, by their places
   local name = p.takes and "tensor" or "argument"
   local takes, n = p.takes and #p.takes or #p.inputs, select("#", ...)
@@ -94,11 +97,14 @@ function Traced:forward(...)
     if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
     local fits, shape = M.dim(x) == #want.shape, {}
     for d = 1, fits and #want.shape or 0 do
-      local at = P.place(i, d)
-      local id = variable[at]
-      local own = id and x.shape[d] / times[at]
-      if id and not sizes[id] and own % (P.step(p, id) or 1) == 0 then sizes[id] = own end
-      shape[d] = id and sizes[id] and sizes[id] * times[at] or want.shape[d]
+      local at, mine = P.place(i, d), want.shape[d]
+      local id, own = variable[at], example[at]          -- own: the size of the dim that this one follows, where its own is mine
+      if id and not sizes[id] then
+        local size = own == mine and x.shape[d] or x.shape[d] * own / mine
+        if size % (P.step(p, id) or 1) == 0 then sizes[id] = size end
+      end
+      local follows = id and sizes[id]
+      shape[d] = not follows and mine or own == mine and follows or follows * mine / own
       fits = fits and x.shape[d] == shape[d]
     end
     if not fits then

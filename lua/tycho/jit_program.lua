@@ -54,7 +54,9 @@ local function fold(x, add, what, constants, path, depth)
   local kind = constants and type(x)
   if kind == "boolean" or kind == "string" or kind == "number" and math.abs(x) < math.huge then return {const = x} end
   if type(x) ~= "table" or getmetatable(x) ~= nil or depth > 100 then
-    error(("trace: %s a %s%s; only tensors and tables of tensors can be traced"):format(what, type(x), at), 0)
+    error(("trace: %s a %s%s; %s"):format(what, type(x), at, constants and
+      "arguments may be tensors, tables of these, booleans, strings, nil and finite numbers" or
+      "only tensors and tables of tensors can be traced"), 0)
   end
   local keys, out, n = {}, {items = {}}, 0
   for k in pairs(x) do
@@ -128,23 +130,21 @@ function P.members(p, k)
   end
   return list
 end
--- The free dim that each input's dim follows, by its place: 0 for the batch, nil for a fixed size; and times how much its size is.
+-- The free dim that each input's dim follows, by its place: 0 for the batch, nil for a fixed size; and that dim's size in the example.
 function P.variables(p)
-  local of, times = {}, {}
+  local of, own = {}, {}
   local function size(place)
     local i, d = P.input_and_dim(place)
     return p.inputs[i].shape[d]
   end
   for k, place in ipairs(p.free or {}) do
-    for _, member in ipairs(P.members(p, k)) do
-      of[member], times[member] = place, size(member) == size(place) and 1 or size(member) / size(place)
-    end
+    for _, member in ipairs(P.members(p, k)) do of[member], own[member] = place, size(place) end
   end
   for i in ipairs(p.inputs) do
     local place = P.batch_dim(p, i) > 0 and P.place(i, P.batch_dim(p, i))
-    if place then of[place], times[place] = 0, 1 end
+    if place then of[place], own[place] = 0, size(place) end
   end
-  return of, times
+  return of, own
 end
 
 -- The value of a number that follows sizes, which are in steps.

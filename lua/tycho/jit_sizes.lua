@@ -2,11 +2,13 @@
 --
 -- Idea: the model runs again with other sizes. Where it calls the very same ops, with numbers that stay the same or follow the sizes, the
 -- trace is right for them. Then sizes far from the example's are tried, by results: a model may crop what is long, or treat one item by
--- itself. Invariant: what a run changes is put back, so that a trace leaves the model as one run does.
+-- itself. Invariant: what a run changes in a module is put back: tensors, and fields with the plain tables in them; so that a trace leaves
+-- it as one run does. (Not a function's upvalues.)
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local recompute = require "tycho.recompute"
 local pack = require("tycho.options").pack
+local tree = require "tycho.tree"
 local P = require "tycho.jit_program"
 local ops, M, program = core.ops, core.methods, core.program
 local is_value = P.is_value
@@ -118,20 +120,38 @@ end
 local function claim(claimed, v) for _, m in ipairs(v.members) do claimed[P.place(m[1], m[2])] = true end end
 
 ---- trials ----
+-- A function that puts back what the modules' parts and fields are now, and what plain tables in these hold.
+local function restoring(modules)
+  local was = {}
+  local function keep(t)
+    if was[t] then return end
+    was[t] = {}
+    for k, v in pairs(t) do
+      was[t][k] = v
+      if tree.is_plain(v) then keep(v) end
+    end
+  end
+  for _, m in ipairs(modules) do
+    for _, part in ipairs {"_parts", "_kinds", "_order", "_plain"} do keep(rawget(m, part)) end
+  end
+  return function()
+    for t, fields in pairs(was) do
+      for k in pairs(t) do t[k] = fields[k] end
+      for k, v in pairs(fields) do t[k] = v end
+    end
+  end
+end
+
 -- attempt(fn, inputs): fn(unpack(inputs)), which may fail, as pcall's outcome in a list with n. A GPU's error may come after the call at
 -- fault, so the GPU is waited for. What the call changes is put back: generators; tensors, those of the model's state too, since with
--- other sizes it may change more of them; and what modules hold beside tensors. a: the record of the model's run; whole: the model.
+-- other sizes it may change more of them; and what modules hold beside these. a: the record of the model's run; whole: the model.
 local function attempts_of(a, whole, state)
   local _, _, _, changed = P.changed(a.events)
-  local values, kept, fields = {}, {}, {}
+  local values, kept = {}, {}
   for i, v in ipairs(changed) do values[i] = program.value(a.p, v) end
   for _, s in ipairs(#changed > 0 and state or {}) do values[#values + 1] = s.tensor:detach() end
   for i, t in ipairs(values) do kept[i] = ops.clone(t) end
-  for _, m in ipairs(type(whole) == "table" and whole.modules and whole:modules() or {}) do
-    local plain, was = rawget(m, "_plain"), {}
-    for k, v in pairs(plain) do was[k] = v end
-    fields[plain] = was
-  end
+  local restore = restoring(type(whole) == "table" and whole.modules and whole:modules() or {})
   return function(fn, inputs)
     local generators = recompute.generators(false, unpack(inputs))
     local r = pack(pcall(fn, unpack(inputs)))
@@ -139,10 +159,7 @@ local function attempts_of(a, whole, state)
       if x.device ~= "cpu" then r[1] = pcall(core.gpu.synchronize, x.device) and r[1] end
     end
     modes.no_grad(function() for i, t in ipairs(values) do M.copy_(t, kept[i]) end end)
-    for plain, was in pairs(fields) do
-      for k in pairs(plain) do plain[k] = was[k] end
-      for k, v in pairs(was) do plain[k] = v end
-    end
+    restore()
     recompute.restore(generators)
     return r
   end
@@ -264,7 +281,7 @@ local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
 
 -- Whether the numbers that follow a variable are right for it: sets v.grown, v.step, v.n (in steps) and v.ended (larger sizes are refused).
 -- The step is the least divisor of the size whose multiples the model takes: 4 where it halves a picture twice and puts the parts together
--- again. steps: whether other ones than 1 are tried.
+-- again; one step may be a case of its own (note_bounds). steps: whether other ones than 1 are tried.
 local function grows(try, copies, a, v, steps)
   local whole = v.n
   -- The numbers that follow v, of n steps, if it gets `size` steps, or false; and whether the model runs then.
@@ -279,18 +296,16 @@ local function grows(try, copies, a, v, steps)
     end
     return same
   end
-  -- One step is a case of its own in many models.
   local function by(step)
     local n, ended = whole / step, false
     local grown, fits = grown_to(step, step == 1 and larger(n) or 2 * n + 1)
     if not fits and n > 3 then grown, ended = grown_to(step, less(n)), true end
-    for _, size in ipairs {smaller(n), step > 1 and smaller(n) > 1 and 1 or nil} do
-      if grown and size ~= n then
-        local other, runs = grown_to(step, size)
-        -- the example's values may need that size, as indices do: then a larger one decides
-        if not runs and not ended and step == 1 then other = grown_to(step, 3 * n + 2) end
-        if not alike(grown, other) then grown = false end
-      end
+    local few, many = smaller(n), 3 * n + 2
+    if grown and few ~= n then
+      local other, runs = grown_to(step, few == 1 and step > 1 and not ended and many or few)
+      -- the example's values may need that size, as indices do: then a larger one decides
+      if not runs and not ended and step == 1 then other = grown_to(step, many) end
+      if not alike(grown, other) then grown = false end
     end
     if not grown then return false end
     v.grown, v.step, v.n, v.ended = grown, step, n, ended
@@ -424,8 +439,9 @@ local function note_free_sizes(p, try, copies, a)
 end
 
 ---- from where to where ----
--- Sizes that are tried, each only where the run before was short enough to expect one of less than PATIENCE seconds.
-local FAR, PATIENCE = {100, 300, 1000}, 0.25
+-- Sizes that are tried, each only where the run before was short enough to expect one of less than PATIENCE seconds, and no input gets more
+-- than LARGE elements.
+local FAR, PATIENCE, LARGE = {100, 1000}, 0.25, 2 ^ 23
 
 -- Whether results are the same but for rounding.
 local function alike(x, y)
@@ -444,19 +460,30 @@ local function alike(x, y)
 end
 
 -- Sets p.bounds: for variables where the traced model gives other results than the model with sizes far from the example's, the least and
--- the most that are right. (Where both fail, either is right.)
-local function note_bounds(p, attempt, model, traced, copies, variables)
-  local spent = 0                                        -- by the last run of the model, in seconds
+-- the most that are right. Where the model itself fails, any result is. changed: the traced model's own tensors that it changes.
+local function note_bounds(p, attempt, model, traced, copies, variables, changed)
+  local spent, kept = 0, {}                              -- spent: by the last run of the model, in seconds
+  for i, t in ipairs(changed) do kept[i] = ops.clone(t) end
   local function right(v, count)
     local inputs = with_sizes(copies, {[v] = count * v.step})
     local function timed(...)
       local start = core.now()
       local r = pack(modes.no_grad(model, ...))
+      for _, x in ipairs(inputs) do
+        if x.device ~= "cpu" then core.gpu.synchronize(x.device) end
+      end
       spent = core.now() - start
       return unpack(r, 1, r.n)
     end
-    local want, got = attempt(timed, inputs), attempt(function(...) return modes.no_grad(traced, ...) end, inputs)
-    return not want[1] and not got[1] or want[1] and got[1] and alike({unpack(got, 2, got.n)}, {unpack(want, 2, want.n)})
+    local want = attempt(timed, inputs)
+    if not want[1] then return true end
+    local got = attempt(function(...) return modes.no_grad(traced, ...) end, inputs)
+    modes.no_grad(function() for i, t in ipairs(changed) do M.copy_(t, kept[i]) end end)
+    return got[1] and alike({unpack(got, 2, got.n)}, {unpack(want, 2, want.n)})
+  end
+  local function is_large(v, count)
+    for _, m in ipairs(v.members) do if M.numel(copies[m[1]]) / v.n * count > LARGE then return true end end
+    return false
   end
   local function bound(v)
     local function last_right(good, bad)
@@ -472,7 +499,7 @@ local function note_bounds(p, attempt, model, traced, copies, variables)
     local reached, time = v.n, spent
     for _, size in ipairs(FAR) do
       local count = math.floor(size / v.step)
-      if count > 3 * v.n and time * count / reached < PATIENCE then
+      if count > 3 * v.n and time * count / reached < PATIENCE and not is_large(v, count) then
         if not right(v, count) then
           own.most = last_right(reached, count)
           break

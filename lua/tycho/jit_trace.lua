@@ -199,5 +199,12 @@ return function(model, reserved, ...)
   number_nodes(p, a, number, last)
   p.nodes = P.sweep(p.nodes, p.results)
   P.lifetimes(p)
-  return p, tensors, function(traced) sizes.note_bounds(p, attempt, model, of_tensors(traced), copies, variables) end
+  return p, tensors, function(traced)
+    local changed = {}                                   -- constants, which are the trace's own
+    for _, v in ipairs((select(4, P.changed(p.nodes)))) do
+      local t = p.tensors[v - #p.inputs]
+      if t and t.kind == "constant" then changed[#changed + 1] = tensors[t.name] end
+    end
+    sizes.note_bounds(p, attempt, model, of_tensors(traced), copies, variables, changed)
+  end
 end

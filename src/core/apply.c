@@ -16,6 +16,14 @@
 /* Whether operand i is an index tensor of x[indices]. */
 static bool is_index(const ty_call *c, int i) { return c->op->cls == TY_C_INDEX && c->op->has_list && i >= c->op->nin - 1; }
 
+/* What c->in[i] is to users: "argument 3", or "tensor 2 of argument 1" in a list. */
+static const char *shown(const ty_call *c, int i, char *text, size_t n) {
+  const int slot = ty_slot_of(c, i), at = ty_position(c, slot);
+  if (ty_operand_param(c->op, slot)->type == TY_P_TENSORS) snprintf(text, n, "tensor %d of argument %d", i - c->span[slot].start + 1, at);
+  else snprintf(text, n, "argument %d", at);
+  return text;
+}
+
 /* Where the op runs: on the device that it names, else on its operands', which must be one. Beside a GPU's operands only 0-dim
  * tensors and index tensors may be on the CPU, and none if the op changes operands. */
 static ty_status choose_backend(ty_call *c, const ty_backend **out) {
@@ -25,9 +33,11 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   for (int i = 0; i < c->nin; i++) {
     if (!in[i].t || (first >= 0 && ty_device_of(in[i].t) == *out)) continue;
     if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0 && !c->op->mutates)) { first = i; *out = ty_device_of(in[i].t); }
-    else if (((in[i].t->ndim && !is_index(c, i)) || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy)
-      return ty_fail(c, "argument %d is on %s, argument %d on %s: move one of them with to()", ty_position(c, i),
-        ty_device_of(in[i].t)->name, ty_position(c, first), (*out)->name);
+    else if (((in[i].t->ndim && !is_index(c, i)) || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy) {
+      char a[48], b[48];
+      return ty_fail(c, "%s is on %s, %s on %s: move one of them with to()", shown(c, i, a, sizeof a), ty_device_of(in[i].t)->name,
+        shown(c, first, b, sizeof b), (*out)->name);
+    }
   }
   if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);
   if (c->op->device >= 0) *out = ty_devices[c->at[c->op->device].set ? c->at[c->op->device].i : ty_default_device(c->ctx)];

@@ -296,7 +296,7 @@ const ty_param *ty_op_param(const ty_op *op, const char *name) {
 
 const ty_param *ty_operand_param(const ty_op *op, int slot) {
   int i = 0;
-  while (op->param[i].type > TY_P_TENSORS || op->param[i].slot != slot) i++;
+  while (i < op->nparam - 1 && (op->param[i].type > TY_P_TENSORS || op->param[i].slot != slot)) i++;
   return &op->param[i];
 }
 

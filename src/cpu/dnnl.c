@@ -43,7 +43,7 @@ enum { FORWARD = TY_CONV_Y, BACKWARD_INPUT = TY_CONV_X, BACKWARD_WEIGHT = TY_CON
  * operands' strides, then w[3] the result's row stride, y[3] whether the result is added to; wide: the result is float32. */
 typedef struct {
   int64_t kind, bf16, wide, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
-  ty_steps by;                             /* step > 1: x and w are made so for each call */
+  ty_steps by;                             /* step > 1: x is made so for each call, w where its contents have changed */
 } key;
 
 /* own: in the primitive's order. Only where the user's order differs: plain, in that order, and reorder, from one to the other. */
@@ -334,15 +334,16 @@ static entry *find(const key *k) {
   return e;
 }
 
-/* Whether w's contents have to be read: they aren't those that its buffer holds. */
-static bool is_news(const entry *e, const ty_tensor *w) {
+/* Whether w is read, and its buffer doesn't hold its contents. */
+static bool is_stale(const entry *e, const ty_tensor *w) {
+  if (e->k.kind == BACKWARD_WEIGHT) return false;
   return !e->w.reorder || w->storage->exposed || e->id != w->storage->id || e->version != ty_version(w) || e->from != ty_data(w);
 }
 
-static bool run(entry *e, const ty_tensor *w, const ty_tensor *b) {
+static bool run(entry *e, const ty_tensor *w, const ty_tensor *b, bool stale) {
   const bool to_x = e->k.kind == BACKWARD_INPUT, to_w = e->k.kind == BACKWARD_WEIGHT, to_y = e->k.kind == FORWARD;
   if (e->b) dnnl_memory_set_data_handle(e->b, ty_data(b));
-  if (e->w.reorder && !to_w && is_news(e, w)) {
+  if (e->w.reorder && stale) {
     e->from = NULL;
     if (!turn(&e->w, false)) return false;
     e->id = w->storage->id;
@@ -358,8 +359,8 @@ static bool run(entry *e, const ty_tensor *w, const ty_tensor *b) {
   return dnnl_stream_wait(stream) == dnnl_success;
 }
 
-static bool execute_on(entry *e, void *px, void *pw, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
-  const bool done = bind(&e->x, px) && bind(&e->w, pw) && bind(&e->y, ty_data(y)) && run(e, w, b);
+static bool execute_on(entry *e, void *px, void *pw, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y, bool stale) {
+  const bool done = bind(&e->x, px) && bind(&e->w, pw) && bind(&e->y, ty_data(y)) && run(e, w, b, stale);
   unbind(&e->x);
   unbind(&e->y);
   if (e->k.kind == BACKWARD_WEIGHT) unbind(&e->w);
@@ -368,13 +369,14 @@ static bool execute_on(entry *e, void *px, void *pw, const ty_tensor *w, const t
 
 static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
   const ty_steps *by = &e->k.by;
-  if (!by->step) return execute_on(e, ty_data(x), ty_data(w), w, b, y);
+  const bool stale = is_stale(e, w);
+  if (!by->step) return execute_on(e, ty_data(x), ty_data(w), w, b, y, stale);
   const int64_t column = by->step * by->ch;
   void *px = ty_scratch(2 * (size_t)(by->rows * by->columns * column)), *pw = ty_data(w), *filters = NULL;
   if (px) ty_steps_of_rows(by, ty_data(x), px);
-  if (is_news(e, w) && (pw = filters = ty_scratch(2 * (size_t)(by->o * column * by->kh * by->taps))))
+  if (stale && (pw = filters = ty_scratch(2 * (size_t)(by->o * column * by->kh * by->taps))))
     ty_steps_of_filters(by, ty_data(w), filters);
-  const bool done = px && pw && execute_on(e, px, pw, w, b, y);
+  const bool done = px && pw && execute_on(e, px, pw, w, b, y, stale);
   ty_scratch_free(px);
   ty_scratch_free(filters);
   return done;

@@ -70,8 +70,10 @@ void ty_merge_block(ty_heap *h, ty_block *b) {
     ty_join_block(n);
     b = n;
   }
-  if (b->home->handles || !ty_captures_stop(false)) ty_list_block(h, b);
-  else {                                   /* its pool has ended */
+  if (b->home->handles || !ty_captures_stop(false)) {
+    if (!b->home->handles) ty_leave_over();
+    ty_list_block(h, b);
+  } else {                                 /* its pool has ended */
     ty_give_back(h, b);
     ty_captures_go_on();
   }
@@ -174,7 +176,11 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   if (ty_core->flags->memory_history && ctx->host) ctx->host->where(ctx, where, sizeof where);
   if (ty_cuda_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&ty_heap_lock);
-  if (!ty_capturing()) collect(h, false);
+  if (!ty_capturing()) {
+    collect(h, false);
+    ty_give_left_over_back();
+    ty_cuda_use(dev->gpu);
+  }
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
   /* a side branch of a capture gets unused memory: another branch may still use a freed block */
   const bool fresh = pool && user != pool;

@@ -14,8 +14,7 @@ static size_t up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 ty_mempool ty_general_pool = {.handles = 1};
 
-/* Once a pool has no handles its segments go back as soon as they are free; what a graph's pool has then, or while a graph is captured,
- * when the cache is emptied. */
+/* Once a pool has no handles its segments go back as soon as they are free; what a graph's pool has then, when the cache is emptied. */
 static void mempool_drop(ty_mempool *m, long *count) { if (--*count == 0 && m->handles + m->segments == 0) ty_free(m); }
 
 /* n bytes at p, of b's segment, come from the device, or go back (n < 0). */
@@ -115,6 +114,21 @@ static void release(ty_heap *h, ty_block *b, void *arg) {
 
 void ty_give_all_back(ty_heap *h, const ty_mempool *home) { each_free(h, release, (void *)home); }
 
+static bool left_over;                     /* memory of pools that have ended, which couldn't go back then */
+
+static void release_ended(ty_heap *h, ty_block *b, void *arg) {
+  (void)arg;
+  if (!b->home->handles) release(h, b, NULL);
+}
+void ty_leave_over(void) { left_over = true; }
+void ty_give_left_over_back(void) {
+  if (!left_over || !ty_captures_stop(false)) return;
+  left_over = false;
+  for (int i = 0; i < ty_gpu_count; i++)
+    if (ty_heaps[i].segment && ty_cuda_use(i) == cudaSuccess) each_free(&ty_heaps[i], release_ended, NULL);
+  ty_captures_go_on();
+}
+
 static void choose_older(ty_heap *h, ty_block *b, void *arg) {
   ty_block **oldest = arg;
   char *at;
@@ -127,10 +141,10 @@ static void choose_older(ty_heap *h, ty_block *b, void *arg) {
 static void trim(ty_heap *h, size_t size) {
   size_t left, total = h->most;
   const double threshold = ty_core->flags->garbage_collection_threshold;
-  if (threshold <= 0) return;
-  if (!h->share && cudaMemGetInfo(&left, &total) != cudaSuccess) { cudaGetLastError(); return; }
-  if (!ty_captures_stop(false)) return;
-  for (long long before = -1; h->reserved != before && (double)h->reserved + (double)size > threshold * (double)total;) {
+  if (threshold <= 0 || !ty_captures_stop(false)) return;
+  const cudaError_t e = h->share ? cudaSuccess : cudaMemGetInfo(&left, &total);
+  if (e != cudaSuccess) cudaGetLastError();
+  else for (long long before = -1; h->reserved != before && (double)h->reserved + (double)size > threshold * (double)total;) {
     ty_block *oldest = NULL;
     each_free(h, choose_older, &oldest);
     before = h->reserved;
@@ -279,12 +293,9 @@ void ty_mempool_retain(void *pool) {
 void ty_mempool_release(void *pool) {
   ty_mempool *m = pool;
   pthread_mutex_lock(&ty_heap_lock);
-  if (m->handles == 1 && ty_captures_stop(false)) {      /* during a capture they stay until the cache is emptied */
-    for (int i = 0; i < ty_gpu_count; i++)
-      if (ty_heaps[i].segment && ty_cuda_use(i) == cudaSuccess) ty_give_all_back(&ty_heaps[i], m);
-    ty_captures_go_on();
-  }
+  if (m->handles == 1 && m->segments) ty_leave_over();
   mempool_drop(m, &m->handles);
+  ty_give_left_over_back();                /* during a capture, or while a thread waits for a device, it stays */
   pthread_mutex_unlock(&ty_heap_lock);
 }
 

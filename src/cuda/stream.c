@@ -34,10 +34,16 @@ static void wait_for_event(ty_stream *s, cudaEvent_t e) {
   cudaEventDestroy(e);
 }
 
-void ty_stream_wait_for(ty_stream *s, ty_stream *other) {
+static void wait_for_stream(ty_stream *s, ty_stream *other) {
   cudaEvent_t e = ty_stream_mark(other);
   if (e) wait_for_event(s, e);
   ty_cuda_use(s->gpu);
+}
+
+static void leave_turns(ty_stream *s);
+void ty_stream_wait_for(ty_stream *s, ty_stream *other) {
+  leave_turns(s);
+  wait_for_stream(s, other);
 }
 
 static cudaError_t give_tickets(ty_stream *s) {
@@ -62,10 +68,11 @@ static struct { pthread_mutex_t lock; ty_stream *last; cudaEvent_t after; } turn
 
 void ty_turn_begin(ty_turn kind, ty_stream *s) {
   ty_stream **in_graph = ty_captured_turn(kind, s->gpu), **last = in_graph ? in_graph : &turns[s->gpu][kind].last;
+  leave_turns(s);
   pthread_mutex_lock(&turns[s->gpu][kind].lock);
   cudaEvent_t *after = in_graph ? NULL : &turns[s->gpu][kind].after;
   if (after && *after) { wait_for_event(s, *after); *after = NULL; }
-  if (*last && *last != s) ty_stream_wait_for(s, *last);
+  if (*last && *last != s) wait_for_stream(s, *last);
   *last = s;
 }
 
@@ -268,7 +275,7 @@ ty_status ty_cuda_event_query(ty_ctx *ctx, void *event, bool *done) {
 
 ty_status ty_cuda_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms) {
   float f = 0;
-  TY_TRY(ty_refuse_capture(ctx, "elapsed_time: called"));
+  if (ty_capturing()) return ty_error(ctx, "elapsed_time: called while a graph is captured, which asking an event would end");
   cudaError_t e = cudaEventElapsedTime(&f, from, to);
   if (e == cudaErrorNotReady) return ty_error(ctx, "elapsed_time: an event hasn't happened yet: call synchronize() first");
   if (e == cudaErrorInvalidResourceHandle || e == cudaErrorInvalidValue) {

@@ -52,8 +52,10 @@ static json_t *to_json(lua_State *L, int index, int depth, const char **why) {
     bool ok = true;
     fields++;
     if (!n) {
-      ok = lua_type(L, -2) == LUA_TSTRING && json_object_set_new(j, lua_tostring(L, -2), to_json(L, -1, depth + 1, why)) == 0;
+      json_t *const field = lua_type(L, -2) == LUA_TSTRING ? to_json(L, -1, depth + 1, why) : NULL;
+      ok = field && json_object_set_new(j, lua_tostring(L, -2), field) == 0;
       if (lua_type(L, -2) != LUA_TSTRING) *why = "a key that is neither a string nor a list's";
+      else if (field && !ok) *why = "a key that isn't UTF-8";
     } else if (fields > n) {
       ok = false;
       *why = "a list that has other fields too";

@@ -43,12 +43,12 @@ end
 local function all_places(B, H, Q, K, device)
   return places(B, 3, device), places(H, 2, device), places(Q, 1, device), places(K, 0, device)
 end
--- fn's result for all places, at full size. kind: what its dtype must be, and in words.
-local function over_places(who, what, fn, shape, device, dtype, words, ...)
+-- fn's result for all places, at full size. fits: whether its dtype is right; words: what it must be.
+local function over_places(who, what, fn, shape, device, fits, words, ...)
   local given, n = {...}, select("#", ...)
   given[n + 1], given[n + 2], given[n + 3], given[n + 4] = all_places(shape[1], shape[2], shape[3], shape[4], device)
   local y = fn(unpack(given, 1, n + 4))
-  if not core.is_tensor(y) or (y.dtype == "bool") ~= (dtype == "bool") then
+  if not core.is_tensor(y) or not fits(y) then
     fail("%s: %s must give %s, got %s", who, what, words, core.is_tensor(y) and "a tensor of " .. y.dtype or options.shown(y))
   end
   local ok, full = pcall(ops.expand, y, shape)
@@ -67,7 +67,8 @@ function M.create_block_mask(mask_mod, B, H, Q, K, device)
   local shape = {B or 1, H or 1, Q, K}
   for i, name in ipairs {"B", "H", "Q_LEN", "KV_LEN"} do options.whole(who, name, shape[i], 0) end
   if type(device) == "table" then device = options.fill(who, device, {device = false}).device end
-  return T.contiguous(over_places(who, "mask_mod", mask_mod, shape, device or "cpu", "bool", "a bool tensor"))
+  local function fits(y) return y.dtype == "bool" end
+  return T.contiguous(over_places(who, "mask_mod", mask_mod, shape, device or "cpu", fits, "a bool tensor"))
 end
 M.create_mask = M.create_block_mask
 
@@ -107,14 +108,17 @@ M.flex_attention = core.define("flex_attention",
     if score_mod ~= nil and not modes.callable(score_mod) then
       fail("%s: argument 4 (score_mod) must be a function, got %s", who, options.shown(score_mod))
     end
-    local B, H, Q, K = q.shape[1], q.shape[2], q.shape[3], k.shape[3]
+    local H = q.shape[2]
     if gqa and k.shape[2] ~= H then
       if H % k.shape[2] ~= 0 then fail("%s: %d query heads must be a multiple of the %d key heads", who, H, k.shape[2]) end
       k, v = T.repeat_interleave(k, H / k.shape[2], 2), T.repeat_interleave(v, H / k.shape[2], 2)
     end
     local wide = q.dtype == "float64" and "float64" or "float32"
-    local s = ops.matmul(T.to(q, wide) * (scale or 1 / math.sqrt(q.shape[4])), T.transpose(T.to(k, wide), 3, 4))
-    if score_mod then s = over_places(who, "score_mod", score_mod, {B, H, Q, K}, q.device, wide, "a floating tensor", s) end
+    local s = modes.autocasting({cpu = false, cuda = false}, ops.matmul, T.to(q, wide) * (scale or 1 / math.sqrt(q.shape[4])),
+      T.transpose(T.to(k, wide), 3, 4))
+    if score_mod then
+      s = over_places(who, "score_mod", score_mod, {unpack(s.shape)}, q.device, T.is_floating_point, "a floating tensor", s)
+    end
     if mask then s = ops.masked_fill(s, ops.logical_not(mask), -math.huge) end
     local y = ops.matmul(T.to(lib.attention_weights(s), v.dtype), v)
     if return_lse then return y, T.logsumexp(s, -1) end

@@ -18,8 +18,8 @@ local function places(taps, count, stride, padding, dilation, like)
 end
 
 -- deform_conv2d(input, offset, weight, bias=nil, stride=1, padding=0, dilation=1, mask=nil): (N, C, H, W) and weight (O, C/groups, KH, KW)
--- give (N, O, OH, OW). offset (N, 2 * parts * KH * KW, OH, OW): by how many pixels down, then right, each point of a window lies beside its
--- place; parts divide the channels. mask (N, parts * KH * KW, OH, OW) multiplies the points. Outside of the picture is 0.
+-- give (N, O, OH, OW). offset (N, 2 * G * KH * KW, OH, OW): by how many pixels down, then right, each point of a window lies beside its
+-- place, for each of G groups of channels. mask (N, G * KH * KW, OH, OW) multiplies the points. Outside of the picture is 0.
 V.deform_conv2d = core.define("deform_conv2d",
   "input, offset, weight, bias:tensor?, stride:pair=1, padding:pair=0, dilation:pair=1, mask:tensor?",
   function(x, offset, weight, bias, stride, padding, dilation, mask)
@@ -43,30 +43,32 @@ V.deform_conv2d = core.define("deform_conv2d",
       fail("%s: argument 3 (weight) of shape %s doesn't fit the channels of shape %s", name, tostring(weight.shape), tostring(x.shape))
     end
     local OH, OW = size[1], size[2]
-    local parts = offset.shape[2] / (2 * taps)
-    if offset.shape[1] ~= N or offset.shape[3] ~= OH or offset.shape[4] ~= OW or parts < 1 or C % parts ~= 0 then
+    local G = offset.shape[2] / (2 * taps)
+    if offset.shape[1] ~= N or offset.shape[3] ~= OH or offset.shape[4] ~= OW or G < 1 or G % 1 ~= 0 or C % G ~= 0 then
       fail("%s: argument 2 (offset) has shape %s; it must be %dx%dx%dx%d, or have a multiple of these channels that divides %d", name,
         tostring(offset.shape), N, 2 * taps, OH, OW, C)
     end
-    local points = ("%dx%dx%dx%d"):format(N, parts * taps, OH, OW)
+    local points = ("%dx%dx%dx%d"):format(N, G * taps, OH, OW)
     if mask and tostring(mask.shape) ~= points then
       fail("%s: argument 8 (mask) has shape %s; it must be %s", name, tostring(mask.shape), points)
     end
-    local like = {dtype = offset.dtype, device = offset.device}
+    -- places of pixels need more digits than 16 bits have
+    local wide = x.dtype == "float64" and "float64" or "float32"
+    local like = {dtype = wide, device = x.device}
     local y = M.view(places(KH, OH, stride[1], padding[1], dilation[1], like), KH, 1, OH, 1)
     local across = M.view(places(KW, OW, stride[2], padding[2], dilation[2], like), 1, KW, 1, OW)
-    local moved = M.reshape(offset, N * parts, KH, KW, 2, OH, OW)
+    local moved = M.reshape(M.to(offset, wide), N * G, KH, KW, 2, OH, OW)
     -- pixel p of n lies at (2 p + 1) / n - 1 of the grid
     local down = ((ops.select(moved, 4, 1) + y) * 2 + 1) / H - 1
     local right = ((ops.select(moved, 4, 2) + across) * 2 + 1) / W - 1
-    local grid = M.reshape(ops.stack({right, down}, 6), N * parts, taps * OH, OW, 2)
-    local columns = F.grid_sample(M.reshape(x, N * parts, C / parts, H, W), grid, {align_corners = false})
+    local grid = M.reshape(ops.stack({right, down}, 6), N * G, taps * OH, OW, 2)
+    local columns = F.grid_sample(M.reshape(M.to(x, wide), N * G, C / G, H, W), grid, {align_corners = false})
     if mask then
-      columns = M.view(columns, N, parts, C / parts, taps, OH * OW) * M.reshape(mask, N, parts, 1, taps, OH * OW)
+      columns = M.view(columns, N, G, C / G, taps, OH * OW) * M.reshape(M.to(mask, wide), N, G, 1, taps, OH * OW)
     end
     local groups = C / CG
-    local out = ops.matmul(M.reshape(weight, 1, groups, O / groups, CG * taps), M.reshape(columns, N, groups, CG * taps, OH * OW))
-    out = M.view(out, N, O, OH, OW)
+    columns = M.reshape(M.to(columns, weight.dtype), N, groups, CG * taps, OH * OW)
+    local out = M.view(ops.matmul(M.reshape(weight, 1, groups, O / groups, CG * taps), columns), N, O, OH, OW)
     return bias and out + M.view(bias, 1, -1, 1, 1) or out
   end)
 

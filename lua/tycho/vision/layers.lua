@@ -52,7 +52,7 @@ local function drop_block(class, name, dims)
     end
     local first = ops.bernoulli(ops.full(places, math.min(gamma, 1), {dtype = x.dtype, device = x.device}))  -- a block's upper left element
     local keep = 1 - F["max_pool" .. dims .. "d"](ops.pad_constant(first, padding), block, 1)
-    return x * keep * (M.numel(keep) / (ops.sum(keep, {dtype = "float32"}) + eps)):to(x.dtype)
+    return x * keep * (M.numel(keep) / (ops.sum(keep, {dtype = x.dtype == "float64" and "float64" or "float32"}) + eps)):to(x.dtype)
   end)
   V[class] = plain(class, "p, block_size, *, eps=1e-6", nil, function(self) check(class, self.p, self.block_size) end)
   V[class].forward = function(self, x) return V[name](x, self.p, self.block_size, {eps = self.eps, training = self.training}) end

@@ -1,13 +1,7 @@
 -- Layers of tycho.vision.ops that have settings, but no parameters.
 local options = require "tycho.options"
 local module = require "tycho.nn.module"
-
-local function text(v)
-  if type(v) ~= "table" then return type(v) == "number" and ("%.14g"):format(v) or tostring(v) end
-  local parts = {}
-  for i, x in ipairs(v) do parts[i] = tostring(x) end
-  return table.concat(parts, "x")
-end
+local text = require("tycho.nn.layer").text
 
 -- A class whose fields are the arguments of signature; forward(...) calls fn(..., fields). check(self): raises if the fields are wrong.
 return function(name, signature, fn, check)

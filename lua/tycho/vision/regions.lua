@@ -1,5 +1,4 @@
--- Regions of pictures as features of one size: roi_align, ps_roi_align, roi_pool, and roi_align on the levels of
--- a pyramid.
+-- Regions of pictures as features of one size: roi_align, ps_roi_align, roi_pool, and roi_align on the levels of a pyramid.
 --
 -- Idea: a cell of roi_align's grid is the mean of bilinear samples, and so a weighted sum of rows of a table of pixels by channels: a bag
 -- (embedding_bag), which never has the samples of all channels in memory. Invariant: x and y are handled separately, for each region, cell
@@ -52,7 +51,6 @@ local function along(first, length, size, cells, samples, most)
   local share = at - before
   return M.long(ops.stack({before, ops.clamp(before + 1, nil, size - 1)}, 4)), ops.stack({weight * (1 - share), weight * share}, 4)
 end
-
 
 -- Checks input and boxes; gives the regions, without history, as float32 or float64.
 local function checked(name, x, boxes, size)
@@ -122,6 +120,10 @@ V.ps_roi_align = define("ps_roi_align", "input, boxes:any, output_size:pair, spa
 
 -- The whole number nearest to v, halves away from 0.
 local function rounded(v) return v < 0 and math.ceil(v - 0.5) or math.floor(v + 0.5) end
+-- The pixels, counted from 1, of cell number k, from 0, of `cells` of a region `length` long from `first`, within a side of `most` pixels.
+local function window(first, length, cells, k, most)
+  return math.max(first + math.floor(k * length / cells) + 1, 1), math.min(first + math.ceil((k + 1) * length / cells), most)
+end
 -- roi_pool(input, boxes, output_size, spatial_scale=1): as roi_align, but boxes are rounded to whole pixels, and a cell is the maximum of
 -- its pixels, 0 where it has none (Girshick 2015). Waits for the GPU.
 V.roi_pool = define("roi_pool", "input, boxes:any, output_size:pair, spatial_scale:number=1", function(x, boxes, size, scale)
@@ -131,10 +133,22 @@ V.roi_pool = define("roi_pool", "input, boxes:any, output_size:pair, spatial_sca
   local out = {}
   for i, r in ipairs(M.totable(regions)) do
     local x1, y1, x2, y2 = rounded(r[2] * scale), rounded(r[3] * scale), rounded(r[4] * scale), rounded(r[5] * scale)
-    x2, y2 = math.max(x2, x1), math.max(y2, y1)
-    local part = ops.pad_constant(ops.select(x, 1, r[1]), {-x1, x2 + 1 - W, -y1, y2 + 1 - H}, {value = -math.huge})
-    part = F.adaptive_max_pool2d(part, size)
-    out[i] = ops.where(ops.eq(part, -math.huge), 0, part)
+    local high, wide, picture = math.max(y2 - y1 + 1, 1), math.max(x2 - x1 + 1, 1), ops.select(x, 1, r[1])
+    if x1 >= 0 and y1 >= 0 and x1 + wide <= W and y1 + high <= H then
+      out[i] = F.adaptive_max_pool2d(ops.slice(ops.slice(picture, 2, y1 + 1, y1 + high), 3, x1 + 1, x1 + wide), size)
+    else                                   -- cell by cell, as far as these are within the picture
+      local cells = {}
+      for row = 0, size[1] - 1 do
+        local top, bottom = window(y1, high, size[1], row, H)
+        for column = 0, size[2] - 1 do
+          local left, right = window(x1, wide, size[2], column, W)
+          cells[#cells + 1] = top <= bottom and left <= right
+            and F.adaptive_max_pool2d(ops.slice(ops.slice(picture, 2, top, bottom), 3, left, right), 1)
+            or ops.zeros({C, 1, 1}, {dtype = x.dtype, device = x.device})
+        end
+      end
+      out[i] = M.view(ops.cat(cells, 3), C, size[1], size[2])
+    end
   end
   return ops.stack(out, 1)
 end)
@@ -189,7 +203,7 @@ function MultiScale:forward(x, boxes, sizes)
   for i, level in ipairs(levels) do scales[i] = scale_of(level, high, wide) end
   if #levels == 1 then return V.roi_align(levels[1], regions, self.output_size, scales[1], self.sampling_ratio) end
   local finest, coarsest = -math.log(scales[1]) / math.log(2), -math.log(scales[#levels]) / math.log(2)
-  local area = V.box_area(ops.slice(regions, 2, 2, 5))
+  local area = ops.clamp(M.nan_to_num(V.box_area(ops.slice(regions, 2, 2, 5)), 0), 0)
   local of = ops.floor(self.canonical_level + ops.log2(ops.sqrt(area) / self.canonical_scale) + 1e-6)
   of = ops.clamp(of, finest, coarsest) - finest + 1
   local parts, order = {}, {}
