@@ -178,8 +178,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   pthread_mutex_lock(&ty_heap_lock);
   if (!ty_capturing()) {
     collect(h, false);
-    ty_give_left_over_back();
-    ty_cuda_use(dev->gpu);
+    if (ty_give_left_over_back()) ty_cuda_use(dev->gpu);
   }
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
   /* a side branch of a capture gets unused memory: another branch may still use a freed block */

@@ -78,5 +78,5 @@ ty_block *ty_more_memory(ty_heap *h, bool small, size_t n, ty_stream *s, ty_memp
 void ty_give_back(ty_heap *h, ty_block *b);        /* gives back what can be of a free block, which is in no list; lists the rest */
 void ty_give_all_back(ty_heap *h, const ty_mempool *home);       /* the same for all free blocks of a pool; NULL: of all pools */
 void ty_leave_over(void);                  /* notes that memory of a pool that has ended couldn't go back */
-void ty_give_left_over_back(void);         /* tries again, for all devices, of which another may be current afterwards */
+bool ty_give_left_over_back(void);         /* tries again; true: for all devices, so that another one may be current */
 #endif

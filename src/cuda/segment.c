@@ -121,12 +121,13 @@ static void release_ended(ty_heap *h, ty_block *b, void *arg) {
   if (!b->home->handles) release(h, b, NULL);
 }
 void ty_leave_over(void) { left_over = true; }
-void ty_give_left_over_back(void) {
-  if (!left_over || !ty_captures_stop(false)) return;
+bool ty_give_left_over_back(void) {
+  if (!left_over || !ty_captures_stop(false)) return false;
   left_over = false;
   for (int i = 0; i < ty_gpu_count; i++)
     if (ty_heaps[i].segment && ty_cuda_use(i) == cudaSuccess) each_free(&ty_heaps[i], release_ended, NULL);
   ty_captures_go_on();
+  return true;
 }
 
 static void choose_older(ty_heap *h, ty_block *b, void *arg) {
