@@ -77,7 +77,8 @@ describe("boxes", function()
       G.pictures, G["rois.1"], 2)
     if helper.device == "cpu" then
       local box = tycho.tensor {{0, 1, 1, 4, 4}}
-      helper.fails("roi_align: argument 2 (boxes) has picture numbers 0 to 0; they must be from 1 to 2", V.roi_align, G.pictures, box, 2)
+      helper.fails("roi_align: argument 2 (boxes) has picture numbers 0 to 0; they must be whole, from 1 to 2", V.roi_align, G.pictures,
+        box, 2)
       box[{1, 1}], box[{1, 3}] = 1, 0 / 0
       helper.fails("roi_align: argument 2 (boxes) has numbers that aren't finite", V.roi_align, G.pictures, box, 2)
     end

@@ -71,11 +71,11 @@ local function refused(self, args)
   end
 end
 
--- ways: by the number of the program's recording; trusted: the way that runs without calling fn; misses: consecutive calls that agreed with
--- no way. Or nil, and why there can be none.
+-- before: calls of variants in whose place this one came; ways: by the number of the program's recording; trusted: the way that runs
+-- without calling fn; misses: consecutive calls that agreed with no way. Or nil, and why there can be none.
 local function new_variant(self, args)
   local v = {n = args.n, args = {}, twin = args.twin, overlap = args.overlap, overlapping = args.overlapping or NONE, signature = {},
-    content = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
+    content = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, before = 0, misses = 0, ways = {}}
   for i = 1, args.n do
     v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i]) or nil
     if not v.signature[i] then v.args[i], v.content[i] = args[i], tables.content(args[i]) end
@@ -322,7 +322,8 @@ local function record_or_check(self, v, args, given, list, scope)
   outcome.made = way
   if v.misses >= self.max_variants then
     outcome.why = unrecorded and said or "each call differed from the recording: " .. said
-    outcome.again = not unrecorded and PATIENCE * v.calls or nil         -- a warm-up may end
+    -- a warm-up may end; arguments that share memory may be changed only where nothing is recorded
+    outcome.again = not (unrecorded or v.overlap) and PATIENCE * (v.before + v.calls) - v.before or nil
   end
   return outcome
 end
@@ -399,7 +400,7 @@ local function variant_for(self, args)
       if v.given_up and v.calls >= v.given_up then
         local new = new_variant(self, args)
         if not new then return v end
-        new.calls, self.variants[1], v = v.calls, new, new
+        new.before, self.variants[1], v = v.before + v.calls, new, new
       end
       return v
     end
@@ -507,7 +508,7 @@ function Compiled:report()
       out[#out + 1] = {calls = way.calls, compiled = true, steps = program.steps(v.program, n), kernels = program.kernels(v.program, n),
         nodes = way.nodes, backward = way.part and outside.report(way.part)}
     end
-    if #numbers == 0 then out[#out + 1] = {calls = v.calls, compiled = false,
+    if #numbers == 0 then out[#out + 1] = {calls = v.before + v.calls, compiled = false,
       why = v.why or self.why or next(v.ways) and "hooks, or an optimizer's parameters or state, have changed since it was recorded"} end
   end
   for why, calls in pairs(self.refused) do out[#out + 1] = {calls = calls, compiled = false, why = why} end

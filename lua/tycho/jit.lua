@@ -67,7 +67,8 @@ local function free_text(p, i)
       if step > 1 then text = ("%s in multiples of %d"):format(text, step) end
       for _, b in ipairs(p.bounds or {}) do
         if b.dim == id then
-          text = text .. (b.least and (" from %d"):format(of(b.least)) or "") .. (b.most and (" up to %d"):format(of(b.most)) or "")
+          if b.least and b.least > 1 then text = ("%s from %d"):format(text, of(b.least)) end
+          if b.most then text = ("%s up to %d"):format(text, of(b.most)) end
         end
       end
       out[#out + 1] = text
@@ -115,7 +116,7 @@ function Traced:forward(...)
       fail("Traced: %s %d has shape %s; the trace was made for %s%s", name, i, tostring(x.shape), made,
         dims ~= "" and (" (dim %s may differ, but equally in all)"):format(dims) or "")
     end
-    if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then
+    if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) or (x.dtype == "bool") ~= (want.dtype == "bool") then
       fail("Traced: %s %d is %s; the trace was made for %s", name, i, x.dtype, want.dtype)
     end
     value[i] = x

@@ -70,25 +70,35 @@ local function generalise(a, b, n, m, of_batch)
   end) and grown
 end
 
--- x with `size` elements along d: its own, repeated in turn
-local function resized(x, d, size)
-  local at = ops.remainder(ops.range(0, size - 1, 1, {dtype = "int64", device = x.device}), x.shape[d]) + 1
-  return ops.index(x, {at}, d)
+-- x with `size` elements along d: its own, repeated in turn. varied: each repetition begins one further on, and floating numbers grow, so
+-- that results over a part aren't those over all.
+local function resized(x, d, size, varied)
+  local n = x.shape[d]
+  local place = ops.range(0, size - 1, 1, {dtype = "int64", device = x.device})
+  local turn = M.floor_divide(place, math.max(n, 1))
+  local y = ops.index(x, {ops.remainder(varied and place + turn or place, n) + 1}, d)
+  if not varied or size <= n or not M.is_floating_point(x) then return y end
+  local shape = {}
+  for e = 1, M.dim(x) do shape[e] = e == d and size or 1 end
+  return y * M.view(M.to(M.float(turn) / 64 + 1, x.dtype), shape)
 end
 
 ---- variables ----
 -- A variable is {id =, members = {{input, dim}, ...}, n = the example's size in steps, step =, grown = the numbers that follow it}: dims
 -- that have one size, or sizes in proportion, which may differ. Its id is its first member's place (P.place); the batch's is 0.
 
--- The inputs with other sizes: sizes[variable] = elements of its first member. nil: another member's size would be a fraction.
-local function with_sizes(copies, sizes)
+-- The inputs with other sizes: sizes[variable] = elements of its first member. nil: another member's size would be a fraction, or there is
+-- too little memory.
+local function with_sizes(copies, sizes, varied)
   local other = {unpack(copies)}
   for v, size in pairs(sizes) do
     local own = copies[v.members[1][1]].shape[v.members[1][2]]
     for _, m in ipairs(v.members) do
       local n = size * copies[m[1]].shape[m[2]] / own
       if n % 1 ~= 0 then return nil end
-      other[m[1]] = resized(other[m[1]], m[2], n)
+      local ok, x = pcall(resized, other[m[1]], m[2], n, varied)
+      if not ok then return nil end
+      other[m[1]] = x
     end
   end
   return other
@@ -120,46 +130,57 @@ end
 local function claim(claimed, v) for _, m in ipairs(v.members) do claimed[P.place(m[1], m[2])] = true end end
 
 ---- trials ----
--- A function that puts back what the modules' parts and fields are now, and what plain tables in these hold.
+-- A function that puts back the modules' fields, and what plain tables in these hold.
 local function restoring(modules)
   local was = {}
   local function keep(t)
     if was[t] then return end
     was[t] = {}
-    for k, v in pairs(t) do
+    for k, v in next, t do
       was[t][k] = v
       if tree.is_plain(v) then keep(v) end
     end
   end
-  for _, m in ipairs(modules) do
-    for _, part in ipairs {"_parts", "_kinds", "_order", "_plain"} do keep(rawget(m, part)) end
-  end
+  for _, m in ipairs(modules) do keep(m) end
   return function()
     for t, fields in pairs(was) do
-      for k in pairs(t) do t[k] = fields[k] end
-      for k, v in pairs(fields) do t[k] = v end
+      for k in next, t do rawset(t, k, fields[k]) end
+      for k, v in pairs(fields) do rawset(t, k, v) end
+    end
+  end
+end
+-- A function that puts back tensors' elements, where these have been changed in place.
+local function recopying(tensors)
+  local kept, versions = {}, {}
+  for i, t in ipairs(tensors) do kept[i], versions[i] = ops.clone(t), M._version(t) end
+  return function()
+    for i, t in ipairs(tensors) do
+      if M._version(t) ~= versions[i] then
+        modes.no_grad(M.copy_, t, kept[i])
+        versions[i] = M._version(t)
+      end
     end
   end
 end
 
 -- attempt(fn, inputs): fn(unpack(inputs)), which may fail, as pcall's outcome in a list with n. A GPU's error may come after the call at
--- fault, so the GPU is waited for. What the call changes is put back: generators; tensors, those of the model's state too, since with
--- other sizes it may change more of them; and what modules hold beside these. a: the record of the model's run; whole: the model.
+-- fault, so the GPU is waited for. What the call changes is put back: generators; tensors, the model's state too; and what modules hold
+-- beside these. a: the record of the model's run; whole: the model.
 local function attempts_of(a, whole, state)
   local _, _, _, changed = P.changed(a.events)
-  local values, kept = {}, {}
+  local values = {}
   for i, v in ipairs(changed) do values[i] = program.value(a.p, v) end
-  for _, s in ipairs(#changed > 0 and state or {}) do values[#values + 1] = s.tensor:detach() end
-  for i, t in ipairs(values) do kept[i] = ops.clone(t) end
-  local restore = restoring(type(whole) == "table" and whole.modules and whole:modules() or {})
+  for _, s in ipairs(state) do values[#values + 1] = s.tensor:detach() end
+  local restore_fields = restoring(type(whole) == "table" and whole.modules and whole:modules() or {})
+  local restore_values = recopying(values)
   return function(fn, inputs)
     local generators = recompute.generators(false, unpack(inputs))
     local r = pack(pcall(fn, unpack(inputs)))
     for _, x in ipairs(inputs) do
       if x.device ~= "cpu" then r[1] = pcall(core.gpu.synchronize, x.device) and r[1] end
     end
-    modes.no_grad(function() for i, t in ipairs(values) do M.copy_(t, kept[i]) end end)
-    restore()
+    restore_fields()
+    restore_values()
     recompute.restore(generators)
     return r
   end
@@ -426,8 +447,20 @@ local function note_free_sizes(p, try, copies, a)
   for _, list in ipairs {fixed, variables} do
     for _, v in ipairs(list) do sizes[v.id] = v.n end
   end
+  local of = {}
+  for _, list in ipairs {fixed, variables} do
+    for _, v in ipairs(list) do of[v.id] = v end
+  end
   for holder, keys in pairs(places) do
-    for key, at in pairs(keys) do holder[key] = following(holder[key], at, sizes) end
+    for key, at in pairs(keys) do
+      local number = holder[key]
+      local now = following(number, at, sizes)
+      if number > 0 and at.plus < 0 then                 -- 0 and below mean something else: positions from the end, nothing
+        local v = of[at.ids[1]]
+        v.least = math.max(v.least or 0, math.ceil((1 - at.plus) / at.times) * v.step)
+      end
+      holder[key] = now
+    end
   end
   local all = {}
   for _, list in ipairs {constant, variables} do
@@ -439,10 +472,6 @@ local function note_free_sizes(p, try, copies, a)
 end
 
 ---- from where to where ----
--- Sizes that are tried, each only where the run before was short enough to expect one of less than PATIENCE seconds, and no input gets more
--- than LARGE elements.
-local FAR, PATIENCE, LARGE = {100, 1000}, 0.25, 2 ^ 23
-
 -- Whether results are the same but for rounding.
 local function alike(x, y)
   if type(x) == "table" then
@@ -455,64 +484,113 @@ local function alike(x, y)
   if M.numel(x) == 0 then return true end
   local far = x.dtype:find "16" and 0.05 or 1e-3
   x, y = M.double(x), M.double(y)
-  local scale = ops.amax(ops.abs(M.nan_to_num(y, 0, 0, 0))):item()
-  return M.allclose(x, y, {rtol = far, atol = far * scale, equal_nan = true})
+  local sizes = ops.abs(M.nan_to_num(y, 0, 0, 0))
+  local usual = M.median(sizes):item()                   -- the largest may be a mask's -1e9
+  return M.allclose(x, y, {rtol = far, atol = far * (usual > 0 and usual or ops.amax(sizes):item()), equal_nan = true})
+end
+-- The elements of all tensors in a list of results.
+local function elements(list)
+  local n = 0
+  for _, x in pairs(list) do n = n + (core.is_tensor(x) and M.numel(x) or type(x) == "table" and elements(x) or 0) end
+  return n
 end
 
--- Sets p.bounds: for variables where the traced model gives other results than the model with sizes far from the example's, the least and
--- the most that are right. Where the model itself fails, any result is. changed: the traced model's own tensors that it changes.
+-- A run is tried only where it is expected to take less than PATIENCE seconds, and to give less than LARGE elements.
+local FAR, PATIENCE, LARGE = 1000, 0.1, 2 ^ 23
+
+-- Sets p.bounds: for variables where the traced model gives other results than the model with some sizes, the least and the most that are
+-- right, as far as they were tried. Where the model itself fails, any result is. changed: the traced model's own tensors that it changes.
 local function note_bounds(p, attempt, model, traced, copies, variables, changed)
-  local spent, kept = 0, {}                              -- spent: by the last run of the model, in seconds
-  for i, t in ipairs(changed) do kept[i] = ops.clone(t) end
-  local function right(v, count)
-    local inputs = with_sizes(copies, {[v] = count * v.step})
+  local restore = recopying(changed)
+  local seconds, most = 0, 0                             -- of the model's last run; most: elements of its results
+  local function right(sizes)
+    local inputs = with_sizes(copies, sizes, true)
+    if not inputs then return true end
     local function timed(...)
       local start = core.now()
       local r = pack(modes.no_grad(model, ...))
       for _, x in ipairs(inputs) do
         if x.device ~= "cpu" then core.gpu.synchronize(x.device) end
       end
-      spent = core.now() - start
+      seconds = core.now() - start
       return unpack(r, 1, r.n)
     end
     local want = attempt(timed, inputs)
     if not want[1] then return true end
+    want = {unpack(want, 2, want.n)}
+    most = math.max(elements(want), elements(inputs))
     local got = attempt(function(...) return modes.no_grad(traced, ...) end, inputs)
-    modes.no_grad(function() for i, t in ipairs(changed) do M.copy_(t, kept[i]) end end)
-    return got[1] and alike({unpack(got, 2, got.n)}, {unpack(want, 2, want.n)})
+    restore()
+    local same, is = pcall(alike, {unpack(got, 2, got.n)}, want)
+    return not same or got[1] and is
   end
-  local function is_large(v, count)
-    for _, m in ipairs(v.members) do if M.numel(copies[m[1]]) / v.n * count > LARGE then return true end end
-    return false
-  end
-  local function bound(v)
-    local function last_right(good, bad)
-      while math.abs(good - bad) > 1 do
-        local between = math.floor((good + bad) / 2)
-        if right(v, between) then good = between else bad = between end
-      end
-      return good * v.step
-    end
-    local own = {dim = v.id}
-    if v.n > 1 and not right(v, 1) then own.least = last_right(v.n, 1) end
-    if not right(v, v.n) then return end                 -- such as a model whose results differ in each call
-    local reached, time = v.n, spent
-    for _, size in ipairs(FAR) do
-      local count = math.floor(size / v.step)
-      if count > 3 * v.n and time * count / reached < PATIENCE and not is_large(v, count) then
-        if not right(v, count) then
-          own.most = last_right(reached, count)
-          break
+  local function is_right(v, count) return right {[v] = count * v.step} end
+  if not right {} then return end                        -- such as a model whose results differ in each call
+  local own, own_elements = seconds, most
+  -- Whether a run may be expected to be short where costs grow by so much.
+  local function is_short(times) return own * times < PATIENCE and own_elements * times < LARGE end
+  -- Sets v.least or v.most by the counts, in their order, from the example's on: the first wrong one, or one between, is past the bound.
+  local function bound(v, counts, name)
+    local good = v.n
+    for _, count in ipairs(counts) do
+      if count >= 0 and count ~= good and not is_right(v, count) then
+        local bad = count
+        while math.abs(good - bad) > 1 do
+          local between = math.floor((good + bad) / 2)
+          if is_right(v, between) then good = between else bad = between end
         end
-        reached, time = count, spent
+        v[name] = math.max(good * v.step, name == "least" and v.least or 0)
+        return
       end
-    end
-    if own.least or own.most then
-      p.bounds = p.bounds or {}
-      p.bounds[#p.bounds + 1] = own
+      good = count
     end
   end
-  for _, v in ipairs(variables) do bound(v) end
+  for _, v in ipairs(variables) do
+    local few = is_short(8) and 3 or 0
+    local below, above = {}, {}
+    for k = 1, few do
+      if v.n - k > 1 then below[#below + 1] = v.n - k end
+      above[#above + 1] = v.n + k
+    end
+    if v.n > 1 then below[#below + 1] = 1 end
+    below[#below + 1] = 0
+    bound(v, below, "least")
+    bound(v, above, "most")
+    -- further and further, as long as time and memory allow: the last step tells how they grow
+    local reached, time, size, power = v.n + few, own, own_elements, 3
+    while not v.most and reached * v.step < FAR do
+      local count = math.min(4 * reached, math.floor(FAR / v.step))
+      local times = (count / reached) ^ power
+      if count <= reached or time * times > PATIENCE or size * times > LARGE then break end
+      bound(v, {count}, "most")
+      local growth = math.max(seconds / math.max(time, 1e-7), most / math.max(size, 1), 1)
+      power = math.max(math.log(growth) / math.log(count / reached), 1)
+      reached, time, size = count, seconds, most
+    end
+  end
+  -- what depends on two sizes: which is larger, or whether both are equal
+  local function count_of(v, size)                       -- within v's bounds
+    return math.ceil(math.min(math.max(size, v.least or 0), v.most or math.huge) / v.step)
+  end
+  for i, v in ipairs(variables) do
+    for k = i + 1, #variables do
+      local w, fixed = variables[k], false
+      local size_v, size_w = v.n * v.step, w.n * w.step
+      for _, sizes in ipairs {{size_w, size_w}, {size_v, size_v}, {larger(size_w), 1}, {1, larger(size_v)}} do
+        local a, b = count_of(v, sizes[1]), count_of(w, sizes[2])
+        if not fixed and is_short(math.max(a / v.n, 1) ^ 2 * math.max(b / w.n, 1) ^ 2)
+          and not right {[v] = a * v.step, [w] = b * w.step} then
+          fixed, w.least, w.most = true, size_w, size_w
+        end
+      end
+    end
+  end
+  for _, v in ipairs(variables) do
+    if v.least or v.most then
+      p.bounds = p.bounds or {}
+      p.bounds[#p.bounds + 1] = {dim = v.id, least = v.least, most = v.most}
+    end
+  end
 end
 
 return {attempts_of = attempts_of, note_free_sizes = note_free_sizes, note_bounds = note_bounds}

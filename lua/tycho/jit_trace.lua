@@ -187,6 +187,12 @@ return function(model, reserved, ...)
     end
   end
   model = of_tensors(model)
+  for _, m in ipairs(type(whole) == "table" and whole.modules and whole:modules() or {}) do
+    if m._is_lazy then                                     -- the first run makes its parameters
+      modes.no_grad(model, unpack(copies))
+      break
+    end
+  end
   local a = record(model, copies)
   p.several = a.several or nil
   local state = state_of(whole)

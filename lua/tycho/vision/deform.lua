@@ -42,6 +42,9 @@ V.deform_conv2d = core.define("deform_conv2d",
     if CG == 0 or C % CG ~= 0 or O % (C / CG) ~= 0 then
       fail("%s: argument 3 (weight) of shape %s doesn't fit the channels of shape %s", name, tostring(weight.shape), tostring(x.shape))
     end
+    if bias and tostring(bias.shape) ~= tostring(O) then
+      fail("%s: argument 4 (bias) has shape %s; it must have %d elements, one for each channel", name, tostring(bias.shape), O)
+    end
     local OH, OW = size[1], size[2]
     local G = offset.shape[2] / (2 * taps)
     if offset.shape[1] ~= N or offset.shape[3] ~= OH or offset.shape[4] ~= OW or G < 1 or G % 1 ~= 0 or C % G ~= 0 then

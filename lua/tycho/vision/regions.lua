@@ -61,8 +61,10 @@ local function checked(name, x, boxes, size)
   if regions.shape[1] > 0 and lib.looks(regions) then    -- on a GPU that would be a wait
     if not ops.all(M.isfinite(regions)):item() then fail("%s: argument 2 (boxes) has numbers that aren't finite", name) end
     local first, last = M.aminmax(ops.select(regions, 2, 1))
-    if first:item() < 1 or last:item() > x.shape[1] then
-      fail("%s: argument 2 (boxes) has picture numbers %g to %g; they must be from 1 to %d", name, first:item(), last:item(), x.shape[1])
+    local numbers = ops.select(regions, 2, 1)
+    if first:item() < 1 or last:item() > x.shape[1] or not M.equal(numbers, ops.floor(numbers)) then
+      fail("%s: argument 2 (boxes) has picture numbers %g to %g; they must be whole, from 1 to %d", name, first:item(), last:item(),
+        x.shape[1])
     end
   end
   return regions
@@ -83,6 +85,9 @@ local function sampled(x, regions, size, scale, ratio, aligned, apart)
   local samples = ratio > 0 and ratio or nil
   local function most(length, cells) return samples or math.max(1, ops.amax(ops.ceil(length / cells)):item()) end
   local sy, sx = most(high, h), most(wide, w)
+  if K * h * w * 4 * sy * sx > 2 ^ 31 then
+    fail("roi_align: boxes of up to %g x %g pixels take too many samples: set sampling_ratio, or check spatial_scale", sy * h, sx * w)
+  end
   local rows, by_row = along(y1, high, H, h, samples, sy)
   local columns, by_column = along(x1, wide, W, w, samples, sx)
   local function tall(t) return M.view(t, K, h, 1, 2 * sy, 1) end
@@ -127,6 +132,7 @@ end
 -- roi_pool(input, boxes, output_size, spatial_scale=1): as roi_align, but boxes are rounded to whole pixels, and a cell is the maximum of
 -- its pixels, 0 where it has none (Girshick 2015). Waits for the GPU.
 V.roi_pool = define("roi_pool", "input, boxes:any, output_size:pair, spatial_scale:number=1", function(x, boxes, size, scale)
+  if not M.is_floating_point(x) then fail("roi_pool: argument 1 (input) must have a floating dtype, got %s", x.dtype) end
   local regions = checked("roi_pool", x, boxes, size)
   local C, H, W = unpack(x.shape, 2)
   if regions.shape[1] == 0 then return ops.zeros({0, C, size[1], size[2]}, {dtype = x.dtype, device = x.device}) end
