@@ -146,6 +146,9 @@ describe("cuda", function()
     local x = tycho.ones(2, 3, {device = "cuda"})
     helper.fails("add: argument 2 is on cpu, argument 1 on cuda:0", function() return x + tycho.ones(2, 3) end)
     helper.fails("add: argument 2 is on cuda:0, argument 1 on cpu", function() return tycho.ones(2, 3) + x end)
+    for _, other in ipairs {3, "x", {}, x} do
+      helper.fails("wait_stream: argument 1 must be a stream, got", function() tycho.cuda.Stream():wait_stream(other) end)
+    end
     local here = tycho.ones(2, 3)
     helper.fails("cat: tensor 2 of argument 1 is on cuda:0, tensor 1 of argument 1 on cpu", tycho.cat, {here, x}, 1)
     helper.fails("stack: tensor 11 of argument 1 is on cpu", tycho.stack, {x, x, x, x, x, x, x, x, x, x, here})

@@ -77,6 +77,10 @@ describe("what isn't meant", function()
       ["gradcheck: argument 1 must be a function"] = function() A.gradcheck("x", {x}) end,
       ["gradcheck: argument 2 must be a tensor or a list of tensors"] = function() A.gradcheck(print, 5) end,
       ["detect_anomaly: argument 1 must be a function"] = function() A.detect_anomaly() end,
+      ["padding_idx 0: entries count from 1, to 3"] = function() nn.Embedding(3, 2, {padding_idx = 0}) end,
+      ["Subset: index 0 is out of range: items count from 1, to 10"] = function()
+        tycho.data.Subset(tycho.data.TensorDataset(tycho.ones(10)), {0})
+      end,
       ["jacobian: argument 1 must be a function"] = function() A.functional.jacobian(5, x) end,
       ["jacobian: input 2 must be a floating tensor, got nil"] = function() A.functional.jacobian(math.max, {x, nil, x}) end,
       ["jvp: input 2 must be a tensor or a table of tensors, got nil"] = function()
@@ -573,5 +577,14 @@ describe("forms", function()
     helper.close(w.grad, tycho.tensor {-0.25, -0.0625})
     local big = tycho.tensor({math.huge, 1}, {requires_grad = true})
     helper.close(tycho.grad(tycho.logaddexp(big, tycho.tensor {1, 1}):sum(), big), tycho.tensor {1, 0.5})
+  end)
+
+  it("go by the names that the API page has", function()
+    local w = parameter(4)
+    w.grad = tycho.full({4}, 3)
+    close(nn.utils.clip_grad_norm_({w}, {max = 1}), tycho.tensor(6))
+    close(w.grad, tycho.full({4}, 0.5))
+    fails("clip_grad_norm_: max_norm must be a number, got nil", nn.utils.clip_grad_norm_, {w})
+    assert.equal(2, #tycho.data.WeightedRandomSampler(tycho.ones(2, {dtype = "bool"}), 2):order(1, 1))
   end)
 end)

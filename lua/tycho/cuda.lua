@@ -145,7 +145,10 @@ function Stream:record_event(e)
   return e
 end
 -- Makes later work of this stream wait for the other stream's present work.
-function Stream:wait_stream(other) gpu.event_wait(other:record_event(), self) end
+function Stream:wait_stream(other)
+  if getmetatable(other) ~= gpu.stream_meta then fail("wait_stream: argument 1 must be a stream, got %s", options.shown(other)) end
+  gpu.event_wait(other:record_event(), self)
+end
 
 -- Stream(device=, {priority=0}): a new stream of a device, by default the current one; work of priority -1 runs before work of priority 0.
 -- Its fields: device, priority.

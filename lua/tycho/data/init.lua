@@ -97,7 +97,7 @@ function data.Subset(dataset, indices)
   local n = dataset:size()
   for _, i in ipairs(list) do
     if type(i) ~= "number" or i % 1 ~= 0 then fail("Subset: indices must be whole numbers, got " .. tostring(i)) end
-    if i < 1 or i > n then fail("Subset: index %d is out of range for %d items", i, dataset:size()) end
+    if i < 1 or i > n then fail("Subset: index %d is out of range: items count from 1, to %d", i, dataset:size()) end
   end
   local self = setmetatable({dataset = dataset, indices = list, classes = dataset.classes}, Subset)
   if dataset.batch then

@@ -117,7 +117,8 @@ function samplers.WeightedRandomSampler(weights, ...)
       core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given) == "table" and next(given) == nil and "an empty one"
         or options.shown(given))
   end
-  local low, most = ops.amin(weights):item(), ops.sum(core.methods.double(weights)):item()
+  weights = core.methods.double(weights)
+  local low, most = ops.amin(weights):item(), ops.sum(weights):item()
   if not (low >= 0 and most > 0 and most < math.huge) then
     fail("WeightedRandomSampler: argument 1 (weights) must be numbers from 0 with a finite sum above 0, got a minimum of %g, a sum of %g",
       low, most)
@@ -126,7 +127,7 @@ function samplers.WeightedRandomSampler(weights, ...)
   if not o.replacement and n > #weights then
     fail("WeightedRandomSampler: %d of %d items can't be drawn without replacement", n, #weights)
   end
-  return setmetatable({weights = core.keep(core.methods.double(core.methods.cpu(weights))), n = n,
+  return setmetatable({weights = core.keep(core.methods.cpu(weights)), n = n,
     replacement = o.replacement, seed = generator.seed_of("WeightedRandomSampler", o)}, Weighted)
 end
 

@@ -228,7 +228,9 @@ end
 -- An index into n entries as a number from 1; negative ones count from the end.
 function lib.entry(name, what, k, n)
   local at = k < 0 and n + 1 + k or k
-  if at < 1 or at > n then lib.fail(name, "%s %d is out of range for %d entries", what, k, n) end
+  if at < 1 or at > n then
+    lib.fail(name, k == 0 and "%s %d: entries count from 1, to %d" or "%s %d is out of range for %d entries", what, k, n)
+  end
   return at
 end
 

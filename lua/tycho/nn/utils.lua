@@ -127,7 +127,8 @@ end
 -- (math.huge or "inf": the largest element) is at most max_norm. Gives their norm before, a tensor. It doesn't wait for the GPU, unless
 -- error_if_nonfinite. PyTorch's foreach has no effect.
 function utils.clip_grad_norm_(params, ...)
-  local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false, foreach=true", ...)
+  local o = options.arguments("clip_grad_norm_", "max_norm=nil, norm_type=2, error_if_nonfinite=false, foreach=true, *, max=nil", ...)
+  if o.max_norm == nil then o.max_norm = o.max end
   options.number("clip_grad_norm_", "max_norm", o.max_norm)
   local order = order_of("clip_grad_norm_", o.norm_type)
   local list, groups = grads("clip_grad_norm_", params)
