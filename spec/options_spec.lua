@@ -77,7 +77,7 @@ describe("what isn't meant", function()
       ["gradcheck: argument 1 must be a function"] = function() A.gradcheck("x", {x}) end,
       ["gradcheck: argument 2 must be a tensor or a list of tensors"] = function() A.gradcheck(print, 5) end,
       ["detect_anomaly: argument 1 must be a function"] = function() A.detect_anomaly() end,
-      ["padding_idx 0: entries count from 1, to 3"] = function() nn.Embedding(3, 2, {padding_idx = 0}) end,
+      ["padding_idx 0 is out of range for 3 entries: they count from 1"] = function() nn.Embedding(3, 2, {padding_idx = 0}) end,
       ["Subset: index 0 is out of range: items count from 1, to 10"] = function()
         tycho.data.Subset(tycho.data.TensorDataset(tycho.ones(10)), {0})
       end,

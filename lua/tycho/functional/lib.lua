@@ -229,7 +229,7 @@ end
 function lib.entry(name, what, k, n)
   local at = k < 0 and n + 1 + k or k
   if at < 1 or at > n then
-    lib.fail(name, k == 0 and "%s %d: entries count from 1, to %d" or "%s %d is out of range for %d entries", what, k, n)
+    lib.fail(name, "%s %d is out of range for %d entries%s", what, k, n, k == 0 and ": they count from 1" or "")
   end
   return at
 end
