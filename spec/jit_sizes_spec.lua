@@ -395,6 +395,18 @@ describe("a trace of a model that takes multiples of a number", function()
       {tycho.randn(6, 3), tycho.randn(3, 3)}, "%1 = input float32 8x3 (any dim 1 in multiples of 2, 2)")
     loaded(jit.trace(function(x, y) return a(x) + F.interpolate(b(y), {size = {x.shape[3], x.shape[4]}}) end,
       tycho.randn(2, 3, 16, 24), tycho.randn(2, 5, 8, 12)))
+    -- numbers that are products of two sizes, and one more; dims that come and go; dim 2 with both dims of a mask
+    local function with_class(x) return tycho.cat({tycho.ones(x.shape[1], 1, 3), x:flatten(3):transpose(2, 3)}, 2):sum(2) end
+    check(with_class, {tycho.randn(2, 3, 4, 6)}, {tycho.randn(1, 3, 5, 9)}, "(any dim 1, 3, 4)")
+    check(function(x) return x / x:std({3, 4}, {keepdim = true}) end, {tycho.randn(2, 3, 14, 15)}, {tycho.randn(1, 3, 6, 9)},
+      "(any dim 1, 2, 3, 4)")
+    local audio = nn.Sequential(nn.Conv1d(3, 8, 9, {stride = 4, padding = 4}), nn.ReLU(), nn.MaxPool1d(2), nn.AdaptiveAvgPool1d(1),
+      nn.Flatten())
+    check(function(x) return audio(x) end, {tycho.randn(2, 3, 401)}, {tycho.randn(1, 3, 123)}, "%1 = input float32 2x3x401 (any dim 1, 3")
+    check(function(x, mask) return (x:matmul(x:transpose(2, 3)) + mask):matmul(x) end, {tycho.randn(8, 8, 8), tycho.zeros(8, 8)},
+      {tycho.randn(3, 5, 8), tycho.zeros(5, 5)}, "%2 = input float32 8x8 (any dim 1, 2)")
+    loaded(jit.trace(function(x, y) return a(x) + F.interpolate(b(y), {size = {x.shape[3], x.shape[4]}}) end,
+      tycho.randn(2, 3, 16, 24), tycho.randn(2, 5, 8, 12)))
     -- what a file may say
     local tensors, json = core.read_safetensors(path)
     local names, list = {}, {}

@@ -67,7 +67,7 @@ local function free_text(p, i)
       if step > 1 then text = ("%s in multiples of %d"):format(text, step) end
       for _, b in ipairs(p.bounds or {}) do
         if b.dim == id then
-          if b.least and b.least > 1 then text = ("%s from %d"):format(text, of(b.least)) end
+          if b.least and b.least > (P.step(p, id) or 1) then text = ("%s from %d"):format(text, of(b.least)) end
           if b.most then text = ("%s up to %d"):format(text, of(b.most)) end
         end
       end

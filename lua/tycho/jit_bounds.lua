@@ -5,7 +5,6 @@
 -- refused. Invariant: a bound excludes only sizes where the model itself runs, or what lies beyond one that was seen to differ.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
-local pack = require("tycho.options").pack
 local sizes_of = require "tycho.jit_sizes"
 local ops, M = core.ops, core.methods
 
@@ -32,37 +31,34 @@ local function elements(list)
   return n
 end
 
--- A run is tried only where it is expected to take less than PATIENCE seconds, and to give less than LARGE elements.
+-- A comparison is tried only where it is expected to take less than PATIENCE seconds, and to have less than LARGE elements.
 local FAR, PATIENCE, LARGE = 1000, 0.1, 2 ^ 23
 
 -- Sets p.bounds: for variables where the traced model gives other results than the model with some sizes, the least and the most that are
 -- right, as far as they were tried. Where the model itself fails, any result is. changed: the traced model's own tensors that it changes.
 return function(p, attempt, model, traced, copies, variables, changed)
   local restore = sizes_of.recopying(changed)
-  local seconds, most = 0, 0                             -- of the model's last run; most: elements of its results
-  local function right(sizes)
-    local inputs = sizes_of.with_sizes(copies, sizes, true)
-    if not inputs then return true end
-    local function timed(...)
-      local start = core.now()
-      local r = pack(modes.no_grad(model, ...))
-      for _, x in ipairs(inputs) do
-        if x.device ~= "cpu" then core.gpu.synchronize(x.device) end
-      end
-      seconds = core.now() - start
-      return unpack(r, 1, r.n)
-    end
-    local want = attempt(timed, inputs)
+  local seconds, most = 0, 0                             -- that the last comparison took; most: elements of its inputs or results
+  local function same_results(inputs)
+    local want = attempt(function(...) return modes.no_grad(model, ...) end, inputs)
     if not want[1] then return true end
     want = {unpack(want, 2, want.n)}
     most = math.max(elements(want), elements(inputs))
     local got = attempt(function(...) return modes.no_grad(traced, ...) end, inputs)
     restore()
-    local same, is = pcall(alike, {unpack(got, 2, got.n)}, want)
-    return not same or got[1] and is
+    local ok, same = pcall(alike, {unpack(got, 2, got.n)}, want)       -- not ok: out of memory
+    return not ok or got[1] and same
+  end
+  local function right(sizes)
+    local start = core.now()
+    local inputs = sizes_of.with_sizes(copies, sizes, true)
+    local same = not inputs or same_results(inputs)
+    seconds = core.now() - start
+    return same
   end
   local function is_right(v, count) return right {[v] = count * v.step} end
   if not right {} then return end                        -- such as a model whose results differ in each call
+  if seconds < PATIENCE then right {} end                -- without what is loaded or compiled at the first time
   local own, own_elements = seconds, most
   -- Whether a run may be expected to be short where costs grow by so much.
   local function is_short(times) return own * times < PATIENCE and own_elements * times < LARGE end

@@ -105,8 +105,8 @@ local function with_sizes(copies, sizes, varied)
 end
 
 -- The variables that dim d of input i may belong to, most likely first: with the same dim of later inputs of that size; with all their dims
--- of that size, as a square matrix has; alone; with the same dim of later inputs whose size is a multiple or a fraction, as that of a
--- picture at another scale. claimed[place]: the dim belongs to another one.
+-- of that size, as a square matrix has; alone; with all dims of that size of later inputs; with the same dim of later inputs whose size is
+-- a multiple or a fraction, as that of a picture at another scale. claimed[place]: the dim belongs to another one.
 local function candidates(copies, i, d, claimed)
   local n, list, seen = copies[i].shape[d], {}, {}
   local function add(takes)
@@ -124,6 +124,7 @@ local function candidates(copies, i, d, claimed)
   add(function(_, e, m) return m == n and e == d end)
   add(function(_, _, m) return m == n end)
   if i > 1 then add(function(j, e) return j == i and e == d end) end
+  add(function(j, e, m) return m == n and (j > i or e == d) end)
   add(function(j, e, m) return e == d and m > 1 and (m % n == 0 or n % m == 0) and (j > i or m == n) end)
   return list
 end
@@ -277,24 +278,25 @@ local function batch_of(try, copies, a, free)
   return {id = 0, members = members, n = copies[1].shape[found[1]], step = 1, grown = follows}
 end
 
--- Notes the numbers that follow variable v: places[holder][key] is {ids, times, plus}. Such a number is the product of the sizes of
--- variables, times a factor; if it follows one only, plus a number.
+-- Notes the numbers that follow variable v: places[holder][key] is {ids, plus}. Such a number is the product of the sizes of variables,
+-- times a factor, plus a number, which is the same whichever of them differs; nil: it isn't.
 local function note(places, v)
   for _, g in ipairs(v.grown) do
     local of = places[g[1]] or {}
     places[g[1]] = of
-    local p = of[g[2]] or {ids = {}, times = g[3], plus = 0}
-    p.ids[#p.ids + 1], p.plus = v.id, p.plus + g[4]
+    local p = of[g[2]] or {ids = {}, plus = g[4]}
+    p.ids[#p.ids + 1] = v.id
+    if p.plus ~= g[4] then p.plus = nil end
     of[g[2]] = p
   end
 end
 
 -- The form of such a number in a program, or nil if it isn't of that kind; sizes: by id, in steps.
 local function following(x, p, sizes)
-  if p.plus ~= 0 then return #p.ids == 1 and {size = p.times, of = p.ids, plus = p.plus} or nil end
-  local times = x
+  if not p.plus then return nil end
+  local times = x - p.plus
   for _, id in ipairs(p.ids) do times = times / sizes[id] end
-  return times % 1 == 0 and times >= 1 and {size = times, of = p.ids} or nil
+  return times % 1 == 0 and times >= 1 and {size = times, of = p.ids, plus = p.plus ~= 0 and p.plus or nil} or nil
 end
 
 -- A second size below n, for n >= 4, where sizes above n are refused, as by a table of positions that ends there.
@@ -455,9 +457,9 @@ local function note_free_sizes(p, try, copies, a)
     for key, at in pairs(keys) do
       local number = holder[key]
       local now = following(number, at, sizes)
-      if number > 0 and at.plus < 0 then                 -- 0 and below mean something else: positions from the end, nothing
+      if number > 0 and now.plus and now.plus < 0 and #at.ids == 1 then    -- 0 and below mean something else, as positions from the end
         local v = of[at.ids[1]]
-        v.least = math.max(v.least or 0, math.ceil((1 - at.plus) / at.times) * v.step)
+        v.least = math.max(v.least or 0, math.ceil((1 - now.plus) / now.size) * v.step)
       end
       holder[key] = now
     end

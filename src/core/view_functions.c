@@ -66,6 +66,7 @@ static ty_status squeeze(ty_call *c) {
   }
   for (int d = 0; d < x->ndim; d++)
     if (x->shape[d] != 1 || !(drop >> d & 1)) size[n++] = x->shape[d];
+  if (n && ty_numel(x)) size[n - 1] = -1;  /* for a program, as in flatten */
   return ty_view(c->ctx, x, n, size, &c->out[0]);
 }
 
@@ -77,6 +78,7 @@ static ty_status unsqueeze(ty_call *c) {
   if (n > TY_MAXDIM) return ty_fail(c, "at most %d dims are supported", TY_MAXDIM);
   d = d < 0 ? d + n : d;
   for (int i = 0; i < n; i++) size[i] = i == d ? 1 : x->shape[i - (i > d)];
+  if (n > 1 && ty_numel(x)) size[d == n - 1 ? n - 2 : n - 1] = -1;       /* for a program, as in flatten */
   return ty_view(c->ctx, x, n, size, &c->out[0]);
 }
 
