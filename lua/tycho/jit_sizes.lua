@@ -304,7 +304,7 @@ local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
 
 -- Whether the numbers that follow a variable are right for it: sets v.grown, v.step, v.n (in steps) and v.ended (larger sizes are refused).
 -- The step is the least divisor of the size whose multiples the model takes: 4 where it halves a picture twice and puts the parts together
--- again; one step may be a case of its own (note_bounds). steps: whether other ones than 1 are tried.
+-- again; one step may be a case of its own (jit_bounds.lua). steps: whether other ones than 1 are tried.
 local function grows(try, copies, a, v, steps)
   local whole = v.n
   -- The numbers that follow v, of n steps, if it gets `size` steps, or false; and whether the model runs then.
@@ -429,13 +429,14 @@ local function note_free_sizes(p, try, copies, a)
   if batch then fixed[#fixed + 1] = batch end
   for i, x in ipairs(copies) do
     for d, n in ipairs(x.shape) do
-      local found = claimed[P.place(i, d)] or n < 2
-      for k, v in ipairs(found and {} or candidates(copies, i, d, claimed)) do
+      local open = n > 1 and not claimed[P.place(i, d)]
+      for k, v in ipairs(open and candidates(copies, i, d, claimed) or {}) do
         local last = v.members[#v.members]
         local in_proportion = copies[last[1]].shape[last[2]] ~= n
-        if not found and grows(try, copies, a, v, k == 1 or in_proportion) then
-          found, variables[#variables + 1] = true, v
+        if grows(try, copies, a, v, k == 1 or in_proportion) then
+          variables[#variables + 1] = v
           claim(claimed, v)
+          break
         end
       end
     end
@@ -446,12 +447,9 @@ local function note_free_sizes(p, try, copies, a)
     variables, places = {}, {}
     if batch then note(places, batch) end
   end
-  for _, list in ipairs {fixed, variables} do
-    for _, v in ipairs(list) do sizes[v.id] = v.n end
-  end
   local of = {}
   for _, list in ipairs {fixed, variables} do
-    for _, v in ipairs(list) do of[v.id] = v end
+    for _, v in ipairs(list) do sizes[v.id], of[v.id] = v.n, v end
   end
   for holder, keys in pairs(places) do
     for key, at in pairs(keys) do
