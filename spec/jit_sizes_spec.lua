@@ -84,12 +84,12 @@ describe("a trace of a model that takes multiples of a number", function()
     helper.fails("dim 2 must be at least 6", jit.trace(at_most, tycho.ones(2, 8)), tycho.ones(1, 4))
   end)
 
-  it("keeps the dims that are free alone, and sizes that no step explains", function()
+  it("follows sums of sizes, and keeps sizes that no step explains", function()
     local function sides(x)
       local b, h, w = unpack(x.shape)
       return x:view(b, h, w / 4, 4):sum(4) + tycho.zeros(h, w / 4) * (h + w)
     end
-    assert.matches("(any dim 1, 2)", jit.trace(sides, tycho.ones(2, 7, 8)):graph(), 1, true)
+    assert.matches("(any dim 1, 2, 3 in multiples of 4)", jit.trace(sides, tycho.ones(2, 7, 8)):graph(), 1, true)
     local runs = 0
     local function square(x)
       runs = runs + 1
@@ -400,6 +400,14 @@ describe("a trace of a model that takes multiples of a number", function()
     check(with_class, {tycho.randn(2, 3, 4, 6)}, {tycho.randn(1, 3, 5, 9)}, "(any dim 1, 3, 4)")
     check(function(x) return x / x:std({3, 4}, {keepdim = true}) end, {tycho.randn(2, 3, 14, 15)}, {tycho.randn(1, 3, 6, 9)},
       "(any dim 1, 2, 3, 4)")
+    -- sums of two sizes
+    check(function(x, y)
+      local both = tycho.cat({x, y}, 2)
+      return both:narrow(2, 2, x.shape[2] + y.shape[2] - 2):sum(2) / both.shape[2]
+    end, {tycho.randn(2, 9, 4), tycho.randn(2, 7, 4)}, {tycho.randn(3, 4, 4), tycho.randn(3, 11, 4)},
+      "%2 = input float32 2x7x4 (any dim 1, 2")
+    check(function(x, y) return tycho.zeros(x.shape[2] + y.shape[2] + 3) + tycho.cat({x[1], y[1], tycho.ones(3)}, 1) end,
+      {tycho.randn(2, 9), tycho.randn(2, 7)}, {tycho.randn(1, 4), tycho.randn(1, 11)}, "dim2+%2.dim2+3")
     local audio = nn.Sequential(nn.Conv1d(3, 8, 9, {stride = 4, padding = 4}), nn.ReLU(), nn.MaxPool1d(2), nn.AdaptiveAvgPool1d(1),
       nn.Flatten())
     check(function(x) return audio(x) end, {tycho.randn(2, 3, 401)}, {tycho.randn(1, 3, 123)}, "%1 = input float32 2x3x401 (any dim 1, 3")
@@ -417,6 +425,11 @@ describe("a trace of a model that takes multiples of a number", function()
       ["dim 99 can't follow dim 3"] = function(p) p.members = {{3, 99}, {4}, {11}, {12}} end,
       ["dim 4 can't follow dim 4"] = function(p) p.members = {{3, 4}, {4}, {11}, {12}} end,
       ["dim 3 isn't a member of its own"] = function(p) p.members = {{}, {4}, {11}, {12}} end,
+      ["has a bad size"] = function(p)
+        for _, node in ipairs(p.nodes) do
+          for _, x in ipairs(node.op == "resize" and node.args.size or {}) do x.more = {size = 1} end
+        end
+      end,
       ["members must be a list"] = function(p) p.members = {3, {4}, {11}, {12}} end,
     } do
       local p = core.json_decode(json)

@@ -167,7 +167,8 @@ local function argument_text(a, p)
       local step, i, d = P.step(p, of) or 1, P.input_and_dim(of)
       out[k] = of == 0 and "batch" or (i > 1 and "%" .. i .. "." or "") .. "dim" .. d .. (step > 1 and "/" .. step or "")
     end
-    return table.concat(out, "*") .. (a.size ~= 1 and "*" .. a.size or "") .. (a.plus and ("%+d"):format(a.plus) or "")
+    return table.concat(out, "*") .. (a.size ~= 1 and "*" .. a.size or "") .. (a.more and "+" .. argument_text(a.more, p) or "") ..
+      (a.plus and ("%+d"):format(a.plus) or "")
   end
   for i, b in ipairs(a) do out[i] = argument_text(b, p) end
   return "{" .. table.concat(out, ", ") .. "}"

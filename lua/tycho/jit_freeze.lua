@@ -48,7 +48,7 @@ local function batches(sizes, n)
   local times, found = 1, false
   for i = 1, n do
     local s = sizes[i]
-    if type(s) == "table" and not found then s, found = #s.of == 1 and s.of[1] == 0 and not s.plus and s.size, true end
+    if type(s) == "table" and not found then s, found = #s.of == 1 and s.of[1] == 0 and not (s.plus or s.more) and s.size, true end
     if type(s) ~= "number" then return nil end
     times = times * s
   end

@@ -3,7 +3,8 @@
 -- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results,
 -- batch, free, steps, members, bounds, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
 -- In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that follows sizes is {size = times, of =
--- list, plus = number}: times, multiplied by the sizes, in steps, of the listed free dims (0: the batch), plus the number.
+-- list, plus = number, more = another such}: times, multiplied by the sizes, in steps, of the listed free dims (0: the batch), plus the
+-- number, plus the other one.
 -- takes: if some arguments aren't tensors, a tree of inputs for each argument, in which {const = value} is a boolean, number or string that
 -- must be given as it was in the example, and {none = true} stands for nil.
 -- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
@@ -15,7 +16,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 -- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim; 5: steps; 6: bounds, members, free dims of
--- other inputs than 1, constants among the arguments
+-- other inputs than 1, constants among the arguments, numbers that are sums of sizes
 local P = {VERSION = 6}
 
 -- The ops that a program may use; op.params also gets each parameter's place by its name.
@@ -151,7 +152,7 @@ end
 local function sized(x, sizes)
   local n = x.size
   for _, d in ipairs(x.of) do n = n * sizes[d] end
-  return n + (x.plus or 0)
+  return n + (x.plus or 0) + (x.more and sized(x.more, sizes) or 0)
 end
 P.sized = sized
 -- A node's arguments for its op, from the values so far. sizes: the batch's at [0], and those of free dims by their places, in steps.
@@ -349,13 +350,17 @@ end
 
 -- Converts a size from the form of version 3 files.
 local function renewed(a) if a.batch ~= nil and a.of == nil then a.size, a.of, a.batch = a.batch, {0}, nil end end
-local function validate_size(a, p, where)
+local function validate_size(a, p, where, depth)
   local free = {[0] = p.batch}
   for _, d in ipairs(p.free or {}) do free[d] = true end
   need(type(a.size) == "number" and whole(a.size, 2^48) and #list(a.of, "a size's dims") > 0 and #a.of <= 8, "%s has a bad size", where)
   need(a.plus == nil or type(a.plus) == "number" and a.plus % 1 == 0 and math.abs(a.plus) <= 2^48, "%s has a bad size", where)
   for _, d in ipairs(a.of) do
     need(type(d) == "number" and free[d], "%s has a size that follows dim %s, which isn't free", where, tostring(d))
+  end
+  if a.more ~= nil then
+    need(depth < 8 and type(a.more) == "table" and a.more.of ~= nil, "%s has a bad size", where)
+    validate_size(a.more, p, where, depth + 1)
   end
 end
 
@@ -364,7 +369,7 @@ local function validate_argument(a, p, defined, where)
   if type(a) ~= "table" then
     need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a bad argument", where)
   elseif is_value(a) then validate_value(a, defined, where)
-  elseif a.of ~= nil then validate_size(a, p, where)
+  elseif a.of ~= nil then validate_size(a, p, where, 0)
   elseif a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a bad number", where)
   else
     for _, b in ipairs(list(a, "an argument")) do
@@ -373,7 +378,7 @@ local function validate_argument(a, p, defined, where)
       else
         renewed(b)
         need(b.of ~= nil, "%s has a bad argument", where)
-        validate_size(b, p, where)
+        validate_size(b, p, where, 0)
       end
     end
   end
@@ -428,6 +433,14 @@ function P.version(p)
   end
   for _, t in ipairs(p.takes or {}) do if constant(t) then return 6 end end
   for _, place in ipairs(p.free or {}) do if place > DIMS then return 6 end end
+  local function sum(a)
+    if type(a) ~= "table" or is_value(a) then return false end
+    for _, b in ipairs(a) do if sum(b) then return true end end
+    return a.more ~= nil
+  end
+  for _, node in ipairs(p.nodes) do
+    for _, a in pairs(node.args) do if sum(a) then return 6 end end
+  end
   return (p.bounds or p.members) and 6 or p.steps and 5 or 4
 end
 

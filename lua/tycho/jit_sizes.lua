@@ -278,25 +278,29 @@ local function batch_of(try, copies, a, free)
   return {id = 0, members = members, n = copies[1].shape[found[1]], step = 1, grown = follows}
 end
 
--- Notes the numbers that follow variable v: places[holder][key] is {ids, plus}. Such a number is the product of the sizes of variables,
--- times a factor, plus a number, which is the same whichever of them differs; nil: it isn't.
+-- Notes the numbers that follow variable v: places[holder][key] lists {id, times, plus}.
 local function note(places, v)
   for _, g in ipairs(v.grown) do
     local of = places[g[1]] or {}
     places[g[1]] = of
-    local p = of[g[2]] or {ids = {}, plus = g[4]}
-    p.ids[#p.ids + 1] = v.id
-    if p.plus ~= g[4] then p.plus = nil end
-    of[g[2]] = p
+    of[g[2]] = of[g[2]] or {}
+    table.insert(of[g[2]], {v.id, g[3], g[4]})
   end
 end
 
--- The form of such a number in a program, or nil if it isn't of that kind; sizes: by id, in steps.
-local function following(x, p, sizes)
-  if not p.plus then return nil end
-  local times = x - p.plus
-  for _, id in ipairs(p.ids) do times = times / sizes[id] end
-  return times % 1 == 0 and times >= 1 and {size = times, of = p.ids, plus = p.plus ~= 0 and p.plus or nil} or nil
+-- The form of such a number x in a program: the product of the sizes, times a factor, plus a number, where that number is the same
+-- whichever size differs; else the sum of the sizes, each times a factor, plus a number. nil: neither. sizes: by id, in steps.
+local function following(x, list, sizes)
+  local ids, plus, times, rest = {}, list[1][3], x - list[1][3], x
+  for k, f in ipairs(list) do
+    ids[k], times, rest = f[1], times / sizes[f[1]], rest - f[2] * sizes[f[1]]
+    if f[3] ~= plus then plus = nil end
+  end
+  if plus then return times % 1 == 0 and times >= 1 and {size = times, of = ids, plus = plus ~= 0 and plus or nil} or nil end
+  local sum
+  for k = #list, 1, -1 do sum = {size = list[k][2], of = {list[k][1]}, more = sum} end
+  sum.plus = rest ~= 0 and rest or nil
+  return sum
 end
 
 -- A second size below n, for n >= 4, where sizes above n are refused, as by a table of positions that ends there.
@@ -455,8 +459,8 @@ local function note_free_sizes(p, try, copies, a)
     for key, at in pairs(keys) do
       local number = holder[key]
       local now = following(number, at, sizes)
-      if number > 0 and now.plus and now.plus < 0 and #at.ids == 1 then    -- 0 and below mean something else, as positions from the end
-        local v = of[at.ids[1]]
+      if number > 0 and now.plus and now.plus < 0 and #at == 1 then        -- 0 and below mean something else, as positions from the end
+        local v = of[at[1][1]]
         v.least = math.max(v.least or 0, math.ceil((1 - now.plus) / now.size) * v.step)
       end
       holder[key] = now
