@@ -273,6 +273,18 @@ describe("a trace of a model that takes multiples of a number", function()
     jit.trace(keeps, tycho.randn(2, 3))
     assert.equal(1, keeps.total:item())
     assert.same({2}, keeps.log.deep)
+    -- a cache that the first run makes is made anew by the trials
+    local Cached = nn.Module:extend "Cached"
+    function Cached:init() end
+    function Cached:forward(t)
+      local n = t.shape[2]
+      if not self.cache or self.cache.shape[1] < n then self.cache = tycho.range(1, n):unsqueeze(2) end
+      return t * self.cache:narrow(1, 1, n)
+    end
+    local cached = Cached()
+    local of_cache = jit.trace(cached, tycho.randn(2, 6, 3))
+    assert.equal(6, cached.cache.shape[1])
+    helper.exact(of_cache(tycho.ones(1, 9, 3)), cached(tycho.ones(1, 9, 3)))
     -- what it does with other sizes alone, and for a backward pass to come
     local Odd = nn.Module:extend "Odd"
     function Odd:init() self:register_buffer("c", tycho.zeros(1)) end

@@ -166,16 +166,17 @@ end
 
 -- attempt(fn, inputs): fn(unpack(inputs)), which may fail, as pcall's outcome in a list with n. A GPU's error may come after the call at
 -- fault, so the GPU is waited for. What the call changes is put back: generators; tensors, the model's state too; and what modules hold
--- beside these. a: the record of the model's run; whole: the model.
-local function attempts_of(a, whole, state)
+-- beside these, which the call finds as the recorded run did (begin), such as a cache that isn't made yet. a: the record of that run.
+local function attempts_of(a, modules, state, begin)
   local _, _, _, changed = P.changed(a.events)
   local values = {}
   for i, v in ipairs(changed) do values[i] = program.value(a.p, v) end
   for _, s in ipairs(state) do values[#values + 1] = s.tensor:detach() end
-  local restore_fields = restoring(type(whole) == "table" and whole.modules and whole:modules() or {})
+  local restore_fields = restoring(modules)
   local restore_values = recopying(values)
   return function(fn, inputs)
     local generators = recompute.generators(false, unpack(inputs))
+    begin()
     local r = pack(pcall(fn, unpack(inputs)))
     for _, x in ipairs(inputs) do
       if x.device ~= "cpu" then r[1] = pcall(core.gpu.synchronize, x.device) and r[1] end
@@ -475,4 +476,5 @@ local function note_free_sizes(p, try, copies, a)
   return all
 end
 
-return {attempts_of = attempts_of, note_free_sizes = note_free_sizes, with_sizes = with_sizes, recopying = recopying, larger = larger}
+return {attempts_of = attempts_of, restoring = restoring, note_free_sizes = note_free_sizes, with_sizes = with_sizes, recopying = recopying,
+  larger = larger}

@@ -188,16 +188,18 @@ return function(model, reserved, ...)
     end
   end
   model = of_tensors(model)
-  for _, m in ipairs(type(whole) == "table" and whole.modules and whole:modules() or {}) do
+  local modules = type(whole) == "table" and whole.modules and whole:modules() or {}
+  for _, m in ipairs(modules) do
     if m._is_lazy then                                     -- the first run makes its parameters
       modes.no_grad(model, unpack(copies))
       break
     end
   end
+  local begin = sizes.restoring(modules)
   local a = record(model, copies)
   p.several = a.several or nil
   local state = state_of(whole)
-  local attempt = sizes.attempts_of(a, whole, state)
+  local attempt = sizes.attempts_of(a, modules, state, begin)
   local variables = sizes.note_free_sizes(p, function(inputs)
     if not inputs then return false end
     return unpack(attempt(function() return record(model, inputs) end, inputs), 1, 2)
