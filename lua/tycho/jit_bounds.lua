@@ -31,12 +31,12 @@ local function elements(list)
   return n
 end
 
--- A comparison is tried only where it is expected to take less than PATIENCE seconds, and to have less than LARGE elements.
-local FAR, PATIENCE, LARGE = 1000, 0.1, 2 ^ 23
+-- A comparison is tried only where it is expected to take fewer seconds, and to have fewer elements. far: the largest size.
+local limits = {far = 1000, seconds = 0.1, elements = 2 ^ 23}
 
 -- Sets p.bounds: for variables where the traced model gives other results than the model with some sizes, the least and the most that are
 -- right, as far as they were tried. Where the model itself fails, any result is. changed: the traced model's own tensors that it changes.
-return function(p, attempt, model, traced, copies, variables, changed)
+local function note_bounds(p, attempt, model, traced, copies, variables, changed)
   local restore = sizes_of.recopying(changed)
   local seconds, most = 0, 0                             -- that the last comparison took; most: elements of its inputs or results
   local function same_results(inputs)
@@ -58,10 +58,10 @@ return function(p, attempt, model, traced, copies, variables, changed)
   end
   local function is_right(v, count) return right {[v] = count * v.step} end
   if not right {} then return end                        -- such as a model whose results differ in each call
-  if seconds < PATIENCE then right {} end                -- without what is loaded or compiled at the first time
+  if seconds < limits.seconds then right {} end          -- without what is loaded or compiled at the first time
   local own, own_elements = seconds, most
   -- Whether a run may be expected to be short where costs grow by so much.
-  local function is_short(times) return own * times < PATIENCE and own_elements * times < LARGE end
+  local function is_short(times) return own * times < limits.seconds and own_elements * times < limits.elements end
   -- Sets v.least or v.most by the counts, in their order, from the example's on: the first wrong one, or one between, is past the bound.
   local function bound(v, counts, name)
     local good = v.n
@@ -90,14 +90,14 @@ return function(p, attempt, model, traced, copies, variables, changed)
     bound(v, below, "least")
     bound(v, above, "most")
     -- further and further, as long as time and memory allow: the last step tells how they grow
-    local reached, time, size, power = v.n + few, own, own_elements, 3
-    while not v.most and reached * v.step < FAR do
-      local count = math.min(4 * reached, math.floor(FAR / v.step))
-      local times = (count / reached) ^ power
-      if count <= reached or time * times > PATIENCE or size * times > LARGE then break end
+    local reached, time, size, time_power, size_power = v.n + few, own, own_elements, 3, 3
+    while not v.most and reached * v.step < limits.far do
+      local count = math.min(4 * reached, math.floor(limits.far / v.step))
+      local times = count / reached
+      if count <= reached or time * times ^ time_power > limits.seconds or size * times ^ size_power > limits.elements then break end
       bound(v, {count}, "most")
-      local growth = math.max(seconds / math.max(time, 1e-7), most / math.max(size, 1), 1)
-      power = math.max(math.log(growth) / math.log(count / reached), 1)
+      local function power(growth) return math.max(math.log(math.max(growth, 1)) / math.log(times), 1) end
+      time_power, size_power = power(seconds / math.max(time, 1e-7)), power(most / math.max(size, 1))
       reached, time, size = count, seconds, most
     end
   end
@@ -125,3 +125,5 @@ return function(p, attempt, model, traced, copies, variables, changed)
     end
   end
 end
+
+return {note_bounds = note_bounds, limits = limits}

@@ -9,7 +9,7 @@ local fail = options.fail
 local modes = require "tycho.modes"
 local P = require "tycho.jit_program"
 local sizes = require "tycho.jit_sizes"
-local note_bounds = require "tycho.jit_bounds"
+local bounds = require "tycho.jit_bounds"
 local ops, program = core.ops, core.program
 local allowed, each_value, walk = P.allowed, P.each_value, P.walk
 
@@ -214,6 +214,6 @@ return function(model, reserved, ...)
       local t = p.tensors[v - #p.inputs]
       if t and t.kind == "constant" then changed[#changed + 1] = tensors[t.name] end
     end
-    note_bounds(p, attempt, model, of_tensors(traced), copies, variables, changed)
+    bounds.note_bounds(p, attempt, model, of_tensors(traced), copies, variables, changed)
   end
 end
