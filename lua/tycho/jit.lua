@@ -204,9 +204,9 @@ end
 -- model does the same ops for two batch sizes; the batch is dim 1 or 2 of the first example, and at most one dim of each other. Other dims
 -- (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several sizes, or for all
 -- multiples of a number, with numbers that stay the same or are multiples of sizes. Dims of one size in the examples may have to stay
--- equal: give examples whose sizes are equal only where they must be. Sizes from 1 to 1000 are tried as far as each run takes less than
--- a quarter of a second: where the model does something else with them, the trace refuses them. Arguments may be nil, booleans, numbers and
--- strings: then a call must have the same ones.
+-- equal: give examples whose sizes are equal only where they must be. Sizes from 0 to 1000 are tried, each as far as that is expected to
+-- take less than a tenth of a second: where the model gives other results than the trace, the trace refuses them. Arguments may be nil,
+-- booleans, numbers and strings: then a call must have the same ones.
 -- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
 -- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train
 -- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in.
