@@ -164,14 +164,17 @@ local function recopying(tensors)
   end
 end
 
--- attempt(fn, inputs): fn(unpack(inputs)), which may fail, as pcall's outcome in a list with n. A GPU's error may come after the call at
--- fault, so the GPU is waited for. What the call changes is put back: generators; tensors, the model's state too; and what modules hold
--- beside these, which the call finds as the recorded run did (begin), such as a cache that isn't made yet. a: the record of that run.
+-- attempt(fn, inputs): fn(unpack(inputs)), which may fail, as pcall's outcome in a list with n. A GPU's error may come after the
+-- call at fault, so the GPU is waited for. What the call changes is put back: generators; tensors, buffers too, and, where the
+-- recorded run changed any, parameters, of which there may be too many to keep a copy for nothing; and what modules hold beside
+-- these, which the call finds as the recorded run did (begin), such as a cache that isn't made yet. a: the record of that run.
 local function attempts_of(a, modules, state, begin)
   local _, _, _, changed = P.changed(a.events)
   local values = {}
   for i, v in ipairs(changed) do values[i] = program.value(a.p, v) end
-  for _, s in ipairs(state) do values[#values + 1] = s.tensor:detach() end
+  for _, s in ipairs(state) do
+    if s.kind == "buffer" or #changed > 0 then values[#values + 1] = s.tensor:detach() end
+  end
   local restore_fields = restoring(modules)
   local restore_values = recopying(values)
   return function(fn, inputs)

@@ -17,7 +17,7 @@
 static bool is_index(const ty_call *c, int i) { return c->op->cls == TY_C_INDEX && c->op->has_list && i >= c->op->nin - 1; }
 
 /* What c->in[i] is to users: "argument 3", or "tensor 2 of argument 1" in a list. */
-static const char *shown(const ty_call *c, int i, char *text, size_t n) {
+static const char *operand_text(const ty_call *c, int i, char *text, size_t n) {
   const int slot = ty_slot_of(c, i), at = ty_position(c, slot);
   if (ty_operand_param(c->op, slot)->type == TY_P_TENSORS) snprintf(text, n, "tensor %d of argument %d", i - c->span[slot].start + 1, at);
   else snprintf(text, n, "argument %d", at);
@@ -35,8 +35,8 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
     if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0 && !c->op->mutates)) { first = i; *out = ty_device_of(in[i].t); }
     else if (((in[i].t->ndim && !is_index(c, i)) || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy) {
       char a[48], b[48];
-      return ty_fail(c, "%s is on %s, %s on %s: move one of them with to()", shown(c, i, a, sizeof a), ty_device_of(in[i].t)->name,
-        shown(c, first, b, sizeof b), (*out)->name);
+      return ty_fail(c, "%s is on %s, %s on %s: move one of them with to()", operand_text(c, i, a, sizeof a), ty_device_of(in[i].t)->name,
+        operand_text(c, first, b, sizeof b), (*out)->name);
     }
   }
   if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);

@@ -80,7 +80,7 @@ static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_
 static bool wants(const ty_call *c, const ty_backend *b, int i, ty_dtype to) {
   const ty_tensor *t = c->in[i].t;
   if (!t || t->dtype == to || t->dtype == TY_F64 || !ty_is_float((ty_dtype)t->dtype)) return false;
-  if (ty_operand_param(c->op, i)->mutated) return false;
+  if (c->op->mutates && ty_operand_param(c->op, i)->mutated) return false;
   return ty_device_of(t) == b && (c->op->cast == TY_A_FP16 || ty_is_16bit((ty_dtype)t->dtype));
 }
 

@@ -19,11 +19,7 @@ static inline bool ty_is_copy(int id) { return id == TY_OP_cast || id == TY_OP_c
 
 /* Whether the call changes operand i, other than by an in-place form. */
 static inline bool ty_mutates_operand(const ty_call *c, int i) {
-  if (!ty_mutates(c->op, c->at)) return false;
-  const int slot = ty_slot_of(c, i);
-  for (int j = 0; j < c->op->nparam; j++)
-    if (c->op->param[j].mutated && c->op->param[j].slot == slot) return true;
-  return false;
+  return ty_mutates(c->op, c->at) && ty_operand_param(c->op, ty_slot_of(c, i))->mutated;
 }
 
 /* Whether a step writes to the store. */

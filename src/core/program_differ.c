@@ -204,8 +204,7 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   char place[96] = "";
   if (ctx->host && !p->redoing) ctx->host->where(ctx, place, sizeof place);
   const int length = (int)strlen(place) - 2;             /* without ": " */
-  if (length > 0) snprintf(p->why, sizeof p->why, "%s (%.*s)", why, length, place);
-  else snprintf(p->why, sizeof p->why, "%s", why);       /* may be replaced by a better one */
+  snprintf(p->why, sizeof p->why, length > 0 ? "%s (%.*s)" : "%s", why, length, place);         /* may be replaced by a better one */
   if (p->rules) { p->broken = true; return ty_program_broken(ctx); }
   return redo_all(ctx, p);
 }

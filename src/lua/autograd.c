@@ -155,9 +155,7 @@ static void push_source(lua_State *L, ty_tape_call *r, src s, int item) {
       return;
     default: break;
   }
-  for (int i = 0; i < n->op->nparam; i++)
-    if (n->op->param[i].type <= TY_P_TENSORS && n->op->param[i].slot == s.index) p = &n->op->param[i];
-  if (p->type == TY_P_TENSORS) {         /* a saved list */
+  if (ty_operand_param(n->op, s.index)->type == TY_P_TENSORS) {           /* a saved list */
     lua_createtable(L, sp.count, 0);
     for (int i = 0; i < sp.count; i++) { push_saved(L, r, sp.start + i, false); lua_rawseti(L, -2, i + 1); }
     return;

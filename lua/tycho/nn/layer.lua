@@ -71,8 +71,8 @@ end
 -- Numbers by default that may also be lists, one for each dim.
 local SIZES = {padding = true, dilation = true, stride = true}
 
-local function make_plain(name, fn, first, second, inplace)
-  local class = lib.layer(name)
+-- Makes class, which errors call name, a class of layers without parameters: see lib.plain.
+function lib.fill_plain(class, name, fn, first, second, inplace)
   local args, order, parts, numbers = {}, {}, {}, {}
   for _, part in ipairs {first, second or "", inplace and "inplace=false" or ""} do
     if part ~= "" then parts[#parts + 1] = part end
@@ -115,6 +115,7 @@ local function make_plain(name, fn, first, second, inplace)
     return table.concat(out, ", ")
   end
 end
+local function make_plain(name, ...) lib.fill_plain(lib.layer(name), name, ...) end
 -- Declares a layer without parameters. first and second: its arguments in PyTorch's order, as options.lua describes. forward calls fn, a
 -- function or its name, with x..., the arguments of first by position, and a table of those of second. inplace: accept PyTorch's inplace as
 -- the last argument, without effect: results are always new.

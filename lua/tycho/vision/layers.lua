@@ -85,10 +85,9 @@ local function conv_norm_activation(name, dims)
     local norm = o.norm_layer == nil and nn[("BatchNorm%dd"):format(dims)] or o.norm_layer
     local activation, padding, bias = o.activation_layer == nil and nn.ReLU or o.activation_layer, o.padding, o.bias
     if padding == nil then
-      local k, d = o.kernel_size, o.dilation
+      local function of(v, i) return tonumber(type(v) == "table" and v[i] or v) or 1 end       -- what is no number, the convolution refuses
       padding = {}
-      local function of(v, i) return type(v) == "table" and v[i] or v end
-      for i = 1, dims do padding[i] = math.floor((of(k, i) - 1) / 2) * of(d, i) end
+      for i = 1, dims do padding[i] = math.floor((of(o.kernel_size, i) - 1) / 2) * of(o.dilation, i) end
     end
     if bias == nil then bias = not norm end
     local members, conv = {}, nn[("Conv%dd"):format(dims)]
@@ -192,6 +191,9 @@ function Pyramid:init(...)
   local o = options.arguments("FeaturePyramidNetwork", "in_channels_list, out_channels, extra_blocks=nil, norm_layer=nil", ...)
   self.inner_blocks, self.layer_blocks = nn.ModuleList {}, nn.ModuleList {}
   local norm = o.norm_layer or false
+  if type(o.in_channels_list) ~= "table" then
+    fail("FeaturePyramidNetwork: in_channels_list must be a list of channels, got %s", options.shown(o.in_channels_list))
+  end
   for i, channels in ipairs(o.in_channels_list) do
     options.whole("FeaturePyramidNetwork", ("in_channels_list[%d]"):format(i), channels, 1)
     self.inner_blocks:append(V.Conv2dNormActivation(channels, o.out_channels, 1, {norm_layer = norm, activation_layer = false}))

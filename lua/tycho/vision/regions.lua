@@ -182,7 +182,11 @@ end
 -- finer level; level l is the features that are 2^l times smaller than the pictures. Called with features, boxes (a list with a matrix
 -- (L, 4) for each picture, in the pictures' pixels) and the pictures' sizes (a list of {height, width}); featmap_names lists the fields of
 -- the features that are used, finest first, as {1, 2, 3}. Gives (K, C, height, width) in the boxes' order. Waits for the GPU.
-local MultiScale = plain("MultiScaleRoIAlign", "featmap_names, output_size, sampling_ratio, *, canonical_scale=224, canonical_level=4")
+local MultiScale = plain("MultiScaleRoIAlign", "featmap_names, output_size, sampling_ratio, *, canonical_scale=224, canonical_level=4",
+  nil, function(self)
+    if type(self.featmap_names) == "table" and #self.featmap_names > 0 then return end
+    fail("MultiScaleRoIAlign: featmap_names must list the features' names, got %s", options.shown(self.featmap_names))
+  end)
 V.MultiScaleRoIAlign = MultiScale
 function MultiScale:forward(x, boxes, sizes)
   local name, levels, high, wide = "MultiScaleRoIAlign", {}, 0, 0
@@ -194,7 +198,6 @@ function MultiScale:forward(x, boxes, sizes)
         core.is_tensor(x[key]) and "shape " .. tostring(x[key].shape) or options.shown(x[key]))
     end
   end
-  if #levels == 0 then fail("%s: featmap_names names no features", name) end
   if type(sizes) ~= "table" or #sizes == 0 then
     fail("%s: argument 3 must be a list of the pictures' sizes, {height, width}, got %s", name, options.shown(sizes))
   end
