@@ -14,8 +14,6 @@
 
 #define WORKSPACE ((size_t)32 << 20)
 #define PLANS 4096
-#define TIMED 8                  /* plans that are timed */
-#define ROUNDS 5
 
 typedef struct { int64_t v[14]; } key;     /* what decides a plan; compared as bytes */
 typedef struct {
@@ -78,29 +76,30 @@ static cublasStatus_t launch(int gpu, const plan *w, const cublasLtMatmulAlgo_t 
                         workspace ? ty_data(workspace) : NULL, bytes, s->s);
 }
 
-/* The fastest of n. Each runs several times in a row, so that the host's work for one run overlaps the run before; the host waits. */
+typedef struct {
+  int gpu;
+  const plan *w;
+  const cublasLtMatmulHeuristicResult_t *found;
+  const ty_k_product *p;
+  const ty_tensor *workspace;
+  ty_stream *s;
+} candidate;
+
+static bool run_candidate(void *with) {
+  const candidate *r = with;
+  return launch(r->gpu, r->w, &r->found->algo, r->p, r->workspace, r->found->workspaceSize, r->s) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* The fastest of n. */
 static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t *found, int n, const ty_k_product *p,
   const ty_tensor *workspace, ty_stream *s) {
-  cudaEvent_t from, to;
-  float least = 0;
+  double least = -1;
   int best = 0;
-  bool any = false;
-  if (cudaEventCreate(&from) != cudaSuccess) return 0;
-  if (cudaEventCreate(&to) != cudaSuccess) { cudaEventDestroy(from); return 0; }
   for (int i = 0; i < n; i++) {
-    float ms = 0;
-    bool ok = true;
-    for (int k = 0; k <= ROUNDS && ok; k++) {                      /* the first one warms up */
-      ok = launch(gpu, w, &found[i].algo, p, workspace, found[i].workspaceSize, s) == CUBLAS_STATUS_SUCCESS;
-      if (k == 0) ok = ok && cudaEventRecord(from, s->s) == cudaSuccess;
-    }
-    ty_cuda_count_sync();
-    ok = ok && cudaEventRecord(to, s->s) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess &&
-      cudaEventElapsedTime(&ms, from, to) == cudaSuccess;
-    if (ok && (!any || ms < least)) { any = true; least = ms; best = i; }
+    candidate r = {gpu, w, &found[i], p, workspace, s};
+    const double ms = ty_time_runs(s, run_candidate, &r);
+    if (ms >= 0 && (least < 0 || ms < least)) { least = ms; best = i; }
   }
-  cudaEventDestroy(from);
-  cudaEventDestroy(to);
   return best;
 }
 
@@ -145,7 +144,7 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   TY_TRY(layout(c, gpu, &w->b, p->dtype, p->ta ? p->m : p->k, p->ta ? p->k : p->m, p->lda, p->batch, p->stride_a));
   TY_TRY(layout(c, gpu, &w->c, p->wide ? TY_F32 : p->dtype, p->n, p->m, p->n, p->batch, p->m * p->n));
   cublasLtMatmulPreference_t want;
-  cublasLtMatmulHeuristicResult_t found[TIMED];
+  cublasLtMatmulHeuristicResult_t found[TY_PLANS_TIMED];
   if (taken_before(gpu, w, problem)) return TY_OK;
   const bool timed = ty_times_plans(gpu);
   const size_t most = WORKSPACE;
@@ -164,7 +163,7 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   if (e == CUBLAS_STATUS_SUCCESS)
     e = cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme);
   if (e == CUBLAS_STATUS_SUCCESS)
-    e = cublasLtMatmulAlgoGetHeuristic(handles[gpu], w->op, w->a, w->b, w->c, w->c, want, timed ? TIMED : 1, found, &n);
+    e = cublasLtMatmulAlgoGetHeuristic(handles[gpu], w->op, w->a, w->b, w->c, w->c, want, timed ? TY_PLANS_TIMED : 1, found, &n);
   cublasLtMatmulPreferenceDestroy(want);
   if (e == CUBLAS_STATUS_NOT_SUPPORTED || (e == CUBLAS_STATUS_SUCCESS && n == 0)) { w->none = true; return TY_OK; }
   if (e != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e, "cublasLtMatmulAlgoGetHeuristic", gpu);

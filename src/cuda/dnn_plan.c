@@ -13,8 +13,6 @@
 
 #define PLANS 4096
 #define ENGINES 64               /* taken from the heuristic's list, in which engines that round to TF32 come first */
-#define TIMED 8
-#define ROUNDS 5
 #define WORKSPACE ((int64_t)1 << 30)     /* a plan that wants more is not taken: attention's may want the square of the length */
 
 #define WORDS ((int)(sizeof((ty_dnn_key *)0)->v / sizeof(int64_t)))
@@ -267,21 +265,11 @@ static ty_status run(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, 
   return g.e == CUDNN_STATUS_SUCCESS ? TY_OK : dnn_fail(c, g.e, "cudnnBackendExecute", gpu);
 }
 
-/* Milliseconds of several runs in a row, so that the host's work for one overlaps the run before; negative: one failed. The host waits. */
-static double time_of(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, ty_stream *s) {
-  cudaEvent_t from, to;
-  float ms = 0;
-  if (cudaEventCreate(&from) != cudaSuccess) return -1;
-  if (cudaEventCreate(&to) != cudaSuccess) { cudaEventDestroy(from); return -1; }
-  bool ok = run(c, gpu, w, p, s) == TY_OK;                         /* warms up */
-  ok = ok && cudaEventRecord(from, s->s) == cudaSuccess;
-  for (int i = 0; i < ROUNDS && ok; i++) ok = run(c, gpu, w, p, s) == TY_OK;
-  ty_cuda_count_sync();
-  ok = ok && cudaEventRecord(to, s->s) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess &&
-    cudaEventElapsedTime(&ms, from, to) == cudaSuccess;
-  cudaEventDestroy(from);
-  cudaEventDestroy(to);
-  return ok ? ms : -1;
+typedef struct { ty_call *c; int gpu; const entry *w; const ty_dnn_pack *p; ty_stream *s; } candidate;
+
+static bool run_candidate(void *with) {
+  const candidate *r = with;
+  return run(r->c, r->gpu, r->w, r->p, r->s) == TY_OK;
 }
 
 /* Sets w->plan, or leaves NULL where no engine will do. */
@@ -301,12 +289,13 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
   for (int m = 0; m < 2 && g.e == CUDNN_STATUS_SUCCESS && !w->plan; m++) {
     ty_desc found[ENGINES];
     n = engines_of(&t, all, modes[m], found);
-    for (int i = 0, tried = 0; i < n && tried < (timed ? TIMED : 1); i++) {
+    for (int i = 0, tried = 0; i < n && tried < (timed ? TY_PLANS_TIMED : 1); i++) {
       entry one = {0};
       if (!allowed(found[i], p->dtype) || !(one.plan = plan_of(&t, found[i], &one.workspace))) continue;
       if (one.workspace > WORKSPACE) { cudnnBackendDestroyDescriptor(one.plan); continue; }
       tried++;
-      const double ms = timed ? time_of(c, gpu, &one, p, s) : 0;
+      candidate r = {c, gpu, &one, p, s};
+      const double ms = timed ? ty_time_runs(s, run_candidate, &r) : 0;
       if (ms >= 0 && (!w->plan || ms < best)) {
         if (w->plan) cudnnBackendDestroyDescriptor(w->plan);
         w->plan = one.plan;

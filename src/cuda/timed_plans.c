@@ -7,6 +7,7 @@
 
 #define HEAD 4                               /* words that begin an entry: library, gpu, the problem's length, the plan's length */
 #define MOST ((size_t)1 << 18)               /* words: a limit, since shapes may differ from call to call */
+#define ROUNDS 5
 
 static int64_t *list;                        /* entries one after another */
 static size_t count, room;                   /* words */
@@ -14,6 +15,21 @@ static atomic_uint set_so_far;               /* read for each product, so withou
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool ty_times_plans(int gpu) { return ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu); }
+
+double ty_time_runs(ty_stream *s, bool (*run)(void *with), void *with) {
+  cudaEvent_t from, to;
+  float ms = 0;
+  if (cudaEventCreateWithFlags(&from, cudaEventDefault) != cudaSuccess) return -1;
+  if (cudaEventCreateWithFlags(&to, cudaEventDefault) != cudaSuccess) { cudaEventDestroy(from); return -1; }
+  bool ok = run(with) && cudaEventRecord(from, s->s) == cudaSuccess;         /* the first run warms up */
+  for (int i = 0; i < ROUNDS && ok; i++) ok = run(with);
+  ty_cuda_count_sync();
+  ok = ok && cudaEventRecord(to, s->s) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess &&
+    cudaEventElapsedTime(&ms, from, to) == cudaSuccess;
+  cudaEventDestroy(from);
+  cudaEventDestroy(to);
+  return ok ? ms : -1;
+}
 
 static size_t length_of(const int64_t *entry) { return (size_t)(HEAD + entry[2] + entry[3]); }
 

@@ -8,6 +8,7 @@
 #include "cuda.h"
 
 #define TY_PLAN_WORDS 88                     /* words of a problem or of a plan, at most */
+#define TY_PLANS_TIMED 8                     /* how many plans are timed for a problem, at most */
 typedef enum { TY_PLANS_BLAS, TY_PLANS_DNN, TY_NPLANS } ty_plan_library;
 
 /* Spreads keys over a table of any size, also keys that are multiples of a power of two. */
@@ -21,6 +22,9 @@ static inline uint64_t ty_hash_words(const int64_t *v, int n) {
 }
 /* Whether plans are timed now. Not during a capture: there the first plan is kept as if it had been timed. */
 bool ty_times_plans(int gpu);
+/* Milliseconds of several runs in a row on s, so that the host's work for one overlaps the run before; negative: one failed. The host
+   waits. */
+double ty_time_runs(ty_stream *s, bool (*run)(void *with), void *with);
 /* The plan kept for the problem of n words; returns the plan's length, 0 where there is none. */
 int ty_timed_find(ty_plan_library library, int gpu, const int64_t *problem, int n, int64_t saved[TY_PLAN_WORDS]);
 /* Keeps a plan; where memory is short, it silently doesn't. */
