@@ -126,10 +126,10 @@ template <> struct divider<int32_t> {
 };
 
 /* Reports a fault, unless a kernel has reported one in this epoch. */
-static __device__ __forceinline__ void report(ty_k_fault *f, int op, int fault, int64_t value, int64_t limit) {
+static __device__ __forceinline__ void report(ty_k_fault *f, int site, int fault, int64_t value, int64_t limit) {
   const unsigned now = f->epoch;
   if (atomicMax(f->claimed, now) >= now) return;
-  f->op = op;
+  f->site = site;
   f->value = value;
   f->limit = limit;
   __threadfence_system();                  /* the host must see the other fields before fault */

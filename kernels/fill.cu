@@ -116,7 +116,7 @@ static __device__ __forceinline__ void augment_one(const ty_k_augmenting &k) {
   if (b >= a.batch) return;
   int64_t at = k.index[b];
   if (at < 1 || at > a.n) {
-    if (i % (a.c * plane) == 0) report(k.fault, k.op, TY_FAULT_INDEX, at, a.n);
+    if (i % (a.c * plane) == 0) report(k.fault, k.site, TY_FAULT_INDEX, at, a.n);
     at = 1;
   }
   const ty_augmented d = ty_augment_draw(&a, k.g->seed, k.g->offset + (uint64_t)b);
@@ -172,7 +172,7 @@ static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double
 }
 
 /* A block checks a row. a: how many elements aren't probabilities; b: how many are above 0 */
-static __global__ void __launch_bounds__(THREADS) check_weights(const double *p, int64_t n, int64_t need, ty_k_fault *fault, int op) {
+static __global__ void __launch_bounds__(THREADS) check_weights(const double *p, int64_t n, int64_t need, ty_k_fault *fault, int site) {
   __shared__ two<int64_t> s[THREADS / 32];
   const double *const row = p + blockIdx.x * n;
   two<int64_t> seen = {0, 0};
@@ -182,7 +182,7 @@ static __global__ void __launch_bounds__(THREADS) check_weights(const double *p,
   }
   seen = combine_block(seen, s, [](two<int64_t> l, two<int64_t> r) { return two<int64_t>{l.a + r.a, l.b + r.b}; });
   if (threadIdx.x || (!seen.a && seen.b >= need)) return;
-  report(fault, op, seen.a ? TY_FAULT_PROBABILITY : TY_FAULT_TOO_FEW, (int64_t)blockIdx.x + 1, seen.b);
+  report(fault, site, seen.a ? TY_FAULT_PROBABILITY : TY_FAULT_TOO_FEW, (int64_t)blockIdx.x + 1, seen.b);
 }
 
 /* ---- launchers ---- */
@@ -233,6 +233,6 @@ cudaError_t ty_k_draws(int64_t *o, const double *sums, int64_t rows, int64_t n, 
   return TY_LAUNCH(draws, blocks_for(rows * m, THREADS), THREADS, s, o, sums, rows, n, m, g);
 }
 
-cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op, cudaStream_t s) {
-  return TY_LAUNCH(check_weights, blocks_for(rows, 1), THREADS, s, p, n, need, fault, op);
+cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int site, cudaStream_t s) {
+  return TY_LAUNCH(check_weights, blocks_for(rows, 1), THREADS, s, p, n, need, fault, site);
 }

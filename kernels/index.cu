@@ -23,7 +23,7 @@ static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_
       if (d < dims) where += at[d] * a.index[j].stride[d];
     const int64_t v = a.index[j].p[where], size = a.index[j].size;
     if (v == 0 || v > size || v < (a.negative ? -size : 1)) {
-      report(a.fault, a.op, TY_FAULT_INDEX, v, size);
+      report(a.fault, a.site, TY_FAULT_INDEX, v, size);
       return false;
     }
     *large += (v < 0 ? v + size : v - 1) * a.index[j].step;
@@ -165,7 +165,7 @@ template <class T, int N> __global__ void __launch_bounds__(THREADS) sum_bags(co
   for (int k = 0; k < N; k++) sum[k] = 0;
   for (int64_t j = first < 0 ? 0 : first; j < end; j++) {
     const int64_t id = a.id[j];
-    if (id < 1 || id > a.rows) report(a.fault, a.op, TY_FAULT_INDEX, id, a.rows);
+    if (id < 1 || id > a.rows) report(a.fault, a.site, TY_FAULT_INDEX, id, a.rows);
     if (id < 1 || id > a.rows || id == a.padding) continue;
     load_some(v, a.weight, a.dtype, (id - 1) * a.width + column);
     const T by = a.scale ? load<T>(a.scale, a.dtype, j) : (T)1;

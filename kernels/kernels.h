@@ -27,8 +27,8 @@ enum {
   TY_FAULT_TOO_FEW                                       /* row `value` has `limit` elements above 0, fewer than are to be drawn */
 };
 /* *claimed: the last epoch in which a kernel has reported; in device memory, since not every system has atomics on the host's. fault is
-   written last. op: a ty_op_id */
-typedef struct { unsigned *claimed, epoch; int op; volatile int fault; volatile int64_t value, limit; } ty_k_fault;
+   written last. site: what src/cuda/sites.c has numbered, as in all structs here that a kernel may report from */
+typedef struct { unsigned *claimed, epoch; int site; volatile int fault; volatile int64_t value, limit; } ty_k_fault;
 
 /* ---- pointwise (pointwise.cu) ---- */
 enum { TY_K_STRIDED, TY_K_DENSE, TY_K_NUMBER };         /* how an operand is read: by strides, laid out as the result, one value for all */
@@ -71,7 +71,7 @@ TY_K cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s);      /* also a
 /* o: batch x c x oh x ow; x, index, mean, std contiguous; a bad index is reported and taken as 1 */
 typedef struct {
   ty_augment a;
-  int op, dtype;
+  int site, dtype;
   const uint8_t *x;
   const int64_t *index;
   const float *mean, *std;
@@ -88,7 +88,7 @@ TY_K cudaError_t ty_k_keys(int64_t *o, const double *x, int64_t n, int per, ty_k
 /* m draws from each of `rows` rows of n running sums: their 1-based positions */
 TY_K cudaError_t ty_k_draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, ty_k_generator *g, cudaStream_t s);
 /* reports rows that can't be drawn from: a bad element, or fewer than need above 0 */
-TY_K cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op, cudaStream_t s);
+TY_K cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int site, cudaStream_t s);
 TY_K cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cudaStream_t s);
 
 /* ---- rows (rows.cuh): how a block works on a row of n <= TY_K_ROW elements, in fused kernels too ---- */
@@ -145,7 +145,7 @@ TY_K cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s);
 /* Cross-entropy: the rows' losses, their mean, their gradients, or all at once. Losses, totals and the losses' gradients are float64
    where x is, else float32. */
 typedef struct {
-  int op, dtype;
+  int site, dtype;
   int64_t rows, n, ignore, label_step, g_step;           /* n: classes; steps between rows' labels, gradients */
   double smoothing;
   const void *x, *weight;                                /* rows x n; n, or NULL */
@@ -233,7 +233,7 @@ enum {
   TY_K_PROD = TY_K_COMBINE + TY_COMBINE_PROD, TY_K_AMAX = TY_K_COMBINE + TY_COMBINE_AMAX, TY_K_AMIN = TY_K_COMBINE + TY_COMBINE_AMIN
 };
 typedef struct {
-  int op, how, dtype, small_dtype, ndim, nindex, negative;   /* negative: indices may count from the end */
+  int site, how, dtype, small_dtype, ndim, nindex, negative;   /* negative: indices may count from the end */
   int64_t n, shape[TY_K_DIMS];                           /* of the walk over the indexed part */
   int64_t large[TY_K_DIMS], small[TY_K_DIMS];            /* strides of the walk's dims; large: 0 where an index tells the place */
   void *p, *q;                                           /* large, small; q NULL: the number v (int64: vi) */
@@ -251,7 +251,7 @@ TY_K cudaError_t ty_k_index(const ty_k_indexing *a, cudaStream_t s);
 TY_K cudaError_t ty_k_index_targets(const ty_k_indexing *a, int64_t *targets_of, cudaStream_t s);
 /* bag: o (bags, width) = sums of rows of weight (rows, width); id (n), start (bags), scale (n; NULL: 1). All contiguous. */
 typedef struct {
-  int op, dtype;
+  int site, dtype;
   int64_t n, bags, rows, width, padding;
   const void *weight, *scale;
   const int64_t *id, *start;

@@ -200,7 +200,7 @@ template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_T
 
 static __device__ bool bad_label(const ty_k_entropy &a, int64_t t) {
   if (t == a.ignore || (t >= 1 && t <= a.n)) return false;
-  if (threadIdx.x == 0) report(a.fault, a.op, TY_FAULT_LABEL, t, a.n);
+  if (threadIdx.x == 0) report(a.fault, a.site, TY_FAULT_LABEL, t, a.n);
   return true;
 }
 

@@ -8,6 +8,8 @@
 #include "group.h"
 #include "shape.h"
 
+#define TY_EARLIER "(an earlier call on "          /* in errors that a kernel has reported since: they name that call and its line */
+
 /* What users have set for all devices of the process. */
 typedef struct {
   bool deterministic;                  /* the same bits for the same inputs, always */

@@ -69,7 +69,6 @@ extern ty_op ty_shape_functions[];       /* functions made of ops (view_function
 ty_status ty_ops_init(char *err);                        /* parses the signatures once; err: TY_ERRLEN bytes */
 double ty_parameter(const ty_call *c, int slot);         /* an attribute as a number, whatever its type */
 ty_op *ty_op_find(const char *name);
-const char *ty_op_name(int id);                          /* the name in error texts */
 const ty_param *ty_op_param(const ty_op *op, const char *name);
 const ty_param *ty_operand_param(const ty_op *op, int slot);     /* the parameter of an operand, whose slot counts operands alone */
 ty_status ty_sig_parse(const char *sig, ty_op *into, char *err);

@@ -280,8 +280,6 @@ double ty_parameter(const ty_call *c, int slot) {
   return 0;
 }
 
-const char *ty_op_name(int id) { return id >= 0 && id < TY_NOP ? ty_ops[id].shown : "an op"; }
-
 ty_op *ty_op_find(const char *name) {
   for (int i = 0; i < TY_NOP; i++)
     if (!strcmp(ty_ops[i].name, name)) return &ty_ops[i];

@@ -33,7 +33,9 @@ typedef struct {
   ty_status (*pack)(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out);
   ty_status (*unpack)(ty_ctx *ctx, const ty_hooks *packed, ty_tensor **out);
   void (*reclaim)(ty_ctx *ctx);        /* out of memory: collects garbage */
-  void (*where)(ty_ctx *ctx, char *text, size_t size);     /* the line that the user's program is at, "train.lua:12: ", or "" */
+  /* The line that the user's program is at, "train.lua:12: ", or "". Returns the name of the function that it calls there, where that is
+     one of the library's made of ops; else NULL. */
+  const char *(*where)(ty_ctx *ctx, char *text, size_t size);
 } ty_host;
 
 /* Called before and after each kernel is started. call: NULL for a kernel of several steps, and for a graph. */

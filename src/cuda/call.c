@@ -13,24 +13,23 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   atomic_thread_fence(memory_order_acquire);       /* the kernel wrote fault last (report in kernels/device.cuh) */
   const long long value = f->value, limit = f->limit;
   const int fault = f->fault;
-  const char *name = ty_op_name(f->op);
-  char where[40] = "";
+  char name[240];
+  ty_cuda_site_text(f->site, gpu, earlier, name, sizeof name);
   if (ty_cuda_wait(false) != cudaSuccess) cudaGetLastError();          /* else kernels still running could report it again */
   f->fault = TY_FAULT_NONE;
   f->epoch++;
-  if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
   switch (fault) {
     case TY_FAULT_PROBABILITY:
-      return ty_error(ctx, "%s%s: row %lld has an element that isn't a probability, finite and not negative",
-        name, where, value);
+      return ty_error(ctx, "%s: row %lld has an element that isn't a probability, finite and not negative",
+        name, value);
     case TY_FAULT_TOO_FEW:
-      return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where, value, limit);
+      return ty_error(ctx, "%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, value, limit);
     case TY_FAULT_LABEL:
-      return value == 0 ? ty_error(ctx, "%s%s: label 0: class labels begin at 1", name, where)
-        : ty_error(ctx, "%s%s: label %lld is not one of %lld classes", name, where, value, limit);
+      return value == 0 ? ty_error(ctx, "%s: label 0: class labels begin at 1", name)
+        : ty_error(ctx, "%s: label %lld is not one of %lld classes", name, value, limit);
     default:
-      return value == 0 ? ty_error(ctx, "%s%s: index 0: indices begin at 1", name, where)
-        : ty_error(ctx, "%s%s: index %lld is out of range 1 to %lld", name, where, value, limit);
+      return value == 0 ? ty_error(ctx, "%s: index 0: indices begin at 1", name)
+        : ty_error(ctx, "%s: index %lld is out of range 1 to %lld", name, value, limit);
   }
 }
 

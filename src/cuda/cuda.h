@@ -22,6 +22,9 @@ cudaError_t ty_cuda_open_device(int gpu);                    /* at its first use
 bool ty_cuda_is_open(int gpu);
 void ty_cuda_count_sync(void);
 ty_k_fault *ty_cuda_fault_of(int gpu);                       /* where kernels report bad indices */
+int ty_cuda_site(const ty_call *c);                          /* what such a report calls c; may run finalizers */
+/* "embedding"; earlier: "embedding (an earlier call on cuda:0, train.lua:12)" */
+void ty_cuda_site_text(int site, int gpu, bool earlier, char *text, size_t size);
 
 /* ---- stream.c ---- */
 typedef struct ty_stream {

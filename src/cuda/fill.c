@@ -70,7 +70,7 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   ty_release(x);
   if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &meta, &work);
   if (st == TY_OK)
-    st = ty_cuda_launched(c, gpu, ty_k_check_weights(ty_data(p), rows, m, replace ? 1 : n, ty_cuda_fault_of(gpu), c->op->id, s));
+    st = ty_cuda_launched(c, gpu, ty_k_check_weights(ty_data(p), rows, m, replace ? 1 : n, ty_cuda_fault_of(gpu), ty_cuda_site(c), s));
   if (st == TY_OK && replace) {
     ty_k_scan k = {.k = TY_IN_F64, .op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p),
                    .o = ty_data(work)};
@@ -96,7 +96,7 @@ static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
   int n = 0;
   for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
   if (st == TY_OK) {
-    ty_k_augmenting k = {.op = c->op->id, .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]),
+    ty_k_augmenting k = {.site = ty_cuda_site(c), .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]),
                                .mean = ty_data(in[2]), .std = ty_data(in[3]), .o = ty_data(o), .fault = ty_cuda_fault_of(gpu)};
     ty_augment_of(c, &k.a);
     k.g = ty_generator_begin(c->ctx, gpu);

@@ -7,7 +7,8 @@
 #include "shape.h"
 
 static ty_k_indexing walk(const ty_call *c, int gpu, int how, const ty_tensor *large) {
-  return (ty_k_indexing){.op = c->op->id, .how = how, .dtype = large->dtype, .p = ty_data(large), .n = 1, .fault = ty_cuda_fault_of(gpu)};
+  return (ty_k_indexing){.site = ty_cuda_site(c), .how = how, .dtype = large->dtype, .p = ty_data(large), .n = 1,
+    .fault = ty_cuda_fault_of(gpu)};
 }
 
 /* Sets the small side: a tensor that broadcasts to the walk, or a number. */
@@ -145,7 +146,7 @@ static ty_status bag(ty_call *c, int gpu, cudaStream_t s) {
   ty_tensor *t[4] = {NULL};
   ty_status st = ty_contiguous_operands(c, t);
   if (st == TY_OK && ty_numel(c->out[0])) {
-    const ty_k_bags a = {.op = c->op->id, .dtype = t[0]->dtype, .n = t[1]->shape[0], .bags = t[2]->shape[0], .rows = t[0]->shape[0],
+    const ty_k_bags a = {.site = ty_cuda_site(c), .dtype = t[0]->dtype, .n = t[1]->shape[0], .bags = t[2]->shape[0], .rows = t[0]->shape[0],
       .width = t[0]->shape[1], .padding = c->at[TY_AT_bag_padding].i, .weight = ty_data(t[0]), .scale = t[3] ? ty_data(t[3]) : NULL,
       .id = ty_data(t[1]), .start = ty_data(t[2]), .o = ty_data(c->out[0]), .fault = ty_cuda_fault_of(gpu)};
     st = ty_cuda_launched(c, gpu, ty_k_bag(&a, s));

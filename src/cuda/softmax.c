@@ -42,7 +42,7 @@ ty_status ty_cuda_softmax(ty_call *c) {
 /* The kernel's arguments for a call's labels, weights w and options, and the rows x of its input. */
 static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
   const ty_loss_options how = ty_loss_options_of(c);
-  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = ty_numel(labels), .n = x->shape[x->ndim - 1],
+  return (ty_k_entropy){.site = ty_cuda_site(c), .dtype = x->dtype, .rows = ty_numel(labels), .n = x->shape[x->ndim - 1],
     .ignore = how.ignore_index, .smoothing = how.label_smoothing, .x = ty_data(x),
     .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
     .label_step = 1, .fault = ty_cuda_fault_of(gpu)};

@@ -149,7 +149,7 @@ static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   TY_TRY(ty_cuda_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, (size_t)(top * ty_itemsize(o)), s)));
   if (x->shape[0] == 0) return TY_OK;
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)x, TY_I64, &one));
-  ty_k_indexing k = {.op = c->op->id, .how = TY_K_ADD, .dtype = o->dtype, .ndim = 1, .nindex = 1, .n = x->shape[0],
+  ty_k_indexing k = {.site = ty_cuda_site(c), .how = TY_K_ADD, .dtype = o->dtype, .ndim = 1, .nindex = 1, .n = x->shape[0],
     .shape = {x->shape[0]}, .p = ty_data(o), .v = 1, .vi = 1, .fault = ty_cuda_fault_of(gpu)};
   k.index[0].p = ty_data(one);
   k.index[0].stride[0] = one->stride[0];

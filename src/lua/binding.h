@@ -258,6 +258,6 @@ bool ty_is_index(lua_State *L, int at);        /* whether k in x[k] is an index;
 int ty_index_get(lua_State *L);
 int ty_index_set(lua_State *L);
 void ty_lua_reclaim(ty_ctx *c);
-void ty_lua_location(ty_ctx *c, char *text, size_t size);
+const char *ty_lua_location(ty_ctx *c, char *text, size_t size);
 extern const ty_host ty_lua_host;
 #endif

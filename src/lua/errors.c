@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "binding.h"
+#include "gpu.h"
 
 #define LIBRARY "tycho.library"            /* in the registry */
 
@@ -81,7 +82,7 @@ int ty_throw(lua_State *L, const char *fmt, ...) {
   va_end(ap);
   const size_t n = strlen(place), k = name ? strlen(name) : 0;
   while (n && !strncmp(message, place, n)) message += n;          /* added further within */
-  const bool named = !name || (!strncmp(message, name, k) && message[k] == ':');
+  const bool named = !name || (!strncmp(message, name, k) && message[k] == ':') || strstr(message, TY_EARLIER);
   const char *last = name ? strrchr(name, '.') : NULL;             /* linalg.det: its own errors may say det */
   const size_t m = last ? strlen(last + 1) : 0;
   if (!named) message += m && !strncmp(message, last + 1, m) && message[m] == ':' && message[m + 1] == ' ' ? m + 2 : inner_name(message);
@@ -105,18 +106,19 @@ const char *ty_path_at(lua_State *L, int index) {
 
 int ty_raise(lua_State *L, ty_ctx *c) { return ty_throw(L, "%s", c->err); }
 
-typedef struct { char *text; size_t size; } room;
+typedef struct { char *text; size_t size; const char *name; } room;
 static int write_location(lua_State *L) {
-  const room *r = lua_touserdata(L, 1);
-  ty_push_location(L);
+  room *r = lua_touserdata(L, 1);
+  r->name = ty_push_location(L);
   snprintf(r->text, r->size, "%s", lua_tostring(L, -1));
   return 0;
 }
-void ty_lua_location(ty_ctx *c, char *text, size_t size) {
+const char *ty_lua_location(ty_ctx *c, char *text, size_t size) {
   lua_State *L = ((ty_state *)c->host_data)->L;
-  room r = {text, size};
+  room r = {text, size, NULL};
   text[0] = 0;
   if (lua_checkstack(L, 8) && lua_cpcall(L, write_location, &r) != 0) lua_pop(L, 1);
+  return r.name;
 }
 
 void ty_open_errors(lua_State *L) {
