@@ -46,7 +46,7 @@ local function loaded(traced)
 end
 
 describe("a trace of a model that takes multiples of a number", function()
-  local limits = require("tycho.jit_bounds").limits
+  local limits = require("tycho.jit.bounds").limits
   local seconds, elements = limits.seconds, limits.elements
   setup(function()                                                 -- what is tried must not depend on the machine
     limits.seconds, limits.elements = math.huge, 2 ^ 14

@@ -5,7 +5,7 @@
 -- derivative. Argument numbers begin at 1; an argument may be a table of tensors, also nested.
 local module = require "tycho.nn.module"
 local core = require "tycho.core"
-local functional = require "tycho.autograd_functional"
+local functional = require "tycho.autograd.functional"
 local modes = require "tycho.modes"
 local options = require "tycho.options"
 local weighted = require "tycho.weighted_grad"

@@ -1,4 +1,4 @@
--- Gradients for derivatives of functions (autograd_functional.lua, func.lua): one for each tensor, zeros where the tape has none.
+-- Gradients for derivatives of functions (autograd/functional.lua, func.lua): one for each tensor, zeros where the tape has none.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"

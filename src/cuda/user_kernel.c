@@ -1,4 +1,4 @@
-/* Kernels that the user's program brings (lua/tycho/cuda_kernel.lua): compiled like fused ones, launched in the current stream. */
+/* Kernels that the user's program brings (lua/tycho/cuda/kernel.lua): compiled like fused ones, launched in the current stream. */
 #include "rtc.h"
 
 ty_status ty_user_kernel(ty_ctx *ctx, int gpu, const char *source, void **out) {

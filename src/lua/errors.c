@@ -27,8 +27,8 @@ const char *ty_push_call(lua_State *L, const char **called) {
     found = ar.currentline > 0 && !is_ours(&ar, own, n);
     if (op) name = op->shown;
     if (found && ours && lua_getinfo(L, "n", &within)) *called = within.name;
-    /* beyond compile.lua the user's line calls a compiled function, not the library (a tail call has removed its frame) */
-    beyond |= is_ours(&ar, own, n) && strstr(ar.source + n, "compile.lua");
+    /* beyond compile/init.lua the user's line calls a compiled function, not the library (a tail call has removed its frame) */
+    beyond |= is_ours(&ar, own, n) && strstr(ar.source + n, "compile/init.lua");
     ours = ar.currentline > 0 && !beyond;
     within = ar;
   }

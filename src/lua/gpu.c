@@ -1,4 +1,4 @@
-/* Device names, the opening of the GPU library, and what lua/tycho/cuda.lua needs for devices, generators and flags (for memory:
+/* Device names, the opening of the GPU library, and what lua/tycho/cuda/init.lua needs for devices, generators and flags (for memory:
  * gpu_memory.c; for streams, events and graphs: stream.c).
  *
  * Idea: the library (tycho/cuda.so on package.cpath, or the file that TYCHO_CUDA_LIBRARY names) is opened when a GPU is first

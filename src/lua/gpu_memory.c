@@ -1,4 +1,4 @@
-/* What lua/tycho/cuda_memory.lua needs of the GPUs' memory: its statistics and history, its settings, memory pools, and pinned host memory.
+/* What lua/tycho/cuda/memory.lua needs of the GPUs' memory: its statistics and history, its settings, memory pools, and pinned host memory.
  *
  * Idea: the allocator is the library's; here are its numbers as Lua tables. Invariant: the pool that is current in a coroutine is held by
  * the Lua function that made it so (use_mempool). */

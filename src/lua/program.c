@@ -1,4 +1,4 @@
-/* Recorded programs as userdata, for lua/tycho/compile.lua and jit_trace.lua; core/program.c records and compares.
+/* Recorded programs as userdata, for lua/tycho/compile/init.lua and jit/trace.lua; core/program.c records and compares.
  *
  * Invariant: whoever begins to record or to compare a call ends that, also where the function fails. */
 #include <string.h>

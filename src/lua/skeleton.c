@@ -1,4 +1,4 @@
-/* Skeletons (core/skeleton.c: tapes without the tensors that they saved) for lua/tycho/compile_outside.lua. */
+/* Skeletons (core/skeleton.c: tapes without the tensors that they saved) for lua/tycho/compile/outside.lua. */
 #include <string.h>
 #include "binding.h"
 #include "program.h"

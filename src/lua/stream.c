@@ -1,4 +1,4 @@
-/* GPU streams, events and graphs for lua/tycho/cuda.lua and compile.lua, and the profiler's events.
+/* GPU streams, events and graphs for lua/tycho/cuda/init.lua and compile/init.lua, and the profiler's events.
  *
  * Idea: each is a userdata (resource) that is made before the library creates the object that it points to, so that an error
  * leaks nothing; the collector releases the objects that resources own. Invariant: a resource's size and magic are checked

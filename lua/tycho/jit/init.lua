@@ -1,15 +1,15 @@
 -- tycho.jit: a model as data. trace() runs a model once and records its ops; the result is a module that needs none of the model's Lua code
 -- and can be saved as one file.
 --
--- Idea: a traced program (jit_program.lua) is a list of ops on numbered values. It is interpreted through the same functions that users
+-- Idea: a traced program (jit/program.lua) is a list of ops on numbered values. It is interpreted through the same functions that users
 -- call, which check their arguments; so a file can only name ops of the table and its own tensors. Invariant: a program that load() has
 -- checked can fail only as an op fails: with an error.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
 local check = require("tycho.options").check
-local P = require "tycho.jit_program"
-local trace = require "tycho.jit_trace"
+local P = require "tycho.jit.program"
+local trace = require "tycho.jit.trace"
 local ops, M = core.ops, core.methods
 local allowed, is_value, walk, unfold, arguments, lifetimes = P.allowed, P.is_value, P.walk, P.unfold, P.arguments, P.lifetimes
 local jit = {}
@@ -34,7 +34,7 @@ local function place(root, name, tensor, kind)
   return {at, last}
 end
 
--- p: a program (jit_program.lua); tensors: by name.
+-- p: a program (jit/program.lua); tensors: by name.
 function Traced:init(p, tensors)
   -- view fails for an input with other strides than the example's; reshape, which copies then, takes its place unless the result is written
   -- to.
@@ -267,6 +267,6 @@ function jit.load(path, o)
   return device ~= "cpu" and traced:to(device) or traced
 end
 
-jit.freeze = require "tycho.jit_freeze"(Traced)
+jit.freeze = require "tycho.jit.freeze"(Traced)
 return require("tycho.options").told(jit, "jit", nil, {script = "use trace(model, example), which records what the model does",
   save = "use traced:save(path)"})

@@ -7,7 +7,7 @@
 -- own tape.
 local core = require "tycho.core"
 local fail = require "tycho.options".fail
-local shared = require "tycho.compile_shared"
+local shared = require "tycho.compile.shared"
 local ops, M = core.ops, core.methods
 local program = core.program
 local outside = {}

@@ -10,10 +10,10 @@
 -- with each call; a garbage collection finds out which they are, once per recording.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
-local outside = require "tycho.compile_outside"
-local results_of = require "tycho.compile_results"
-local shared = require "tycho.compile_shared"
-local tables = require "tycho.compile_tables"
+local outside = require "tycho.compile.outside"
+local results_of = require "tycho.compile.results"
+local shared = require "tycho.compile.shared"
+local tables = require "tycho.compile.tables"
 local modes = require "tycho.modes"
 local callable = modes.callable
 local options = require "tycho.options"

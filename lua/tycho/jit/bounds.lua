@@ -1,11 +1,11 @@
--- The bounds of the sizes that a trace takes (jit_sizes.lua).
+-- The bounds of the sizes that a trace takes (jit/sizes.lua).
 --
 -- Idea: the traced model is run beside the model, with sizes near the example's and far from it, and with two of them at once: a model may
 -- crop what is long, treat one item by itself, or ask which of two sizes is larger. Where results differ, the sizes from there on are
 -- refused. Invariant: a bound excludes only sizes where the model itself runs, or what lies beyond one that was seen to differ.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
-local sizes_of = require "tycho.jit_sizes"
+local sizes_of = require "tycho.jit.sizes"
 local ops, M = core.ops, core.methods
 
 -- Whether results are the same but for rounding.

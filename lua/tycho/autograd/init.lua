@@ -593,4 +593,4 @@ autograd.gradgradcheck = core.define("gradgradcheck",
   end)
 
 return options.told(autograd, "autograd", nil, {forward_ad = "use func.jvp"},
-  {functional = "tycho.autograd_functional"})
+  {functional = "tycho.autograd.functional"})

@@ -212,13 +212,13 @@ end
 -- torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
 function cuda.dump_memory_snapshot(path)
   devices.need "dump_memory_snapshot"
-  require("tycho.cuda_snapshot").dump(cuda, path)
+  require("tycho.cuda.snapshot").dump(cuda, path)
 end
 
 -- The functions of memory by PyTorch's place and names. _snapshot(): what dump_memory_snapshot() writes, as a table.
 local memory = {_record_memory_history = cuda.record_memory_history, _dump_snapshot = cuda.dump_memory_snapshot,
   _set_allocator_settings = cuda.set_allocator_settings,
-  _snapshot = function() return require("tycho.cuda_snapshot").take(cuda) end}
+  _snapshot = function() return require("tycho.cuda.snapshot").take(cuda) end}
 for name, f in pairs(cuda) do memory[name] = f end
 cuda.memory = options.told(memory, "cuda.memory", "tycho.cuda")
 

@@ -1,4 +1,4 @@
--- Traced programs as data: jit.lua makes, saves and runs them, and jit_freeze.lua changes them.
+-- Traced programs as data: jit/init.lua makes, saves and runs them, and jit/freeze.lua changes them.
 --
 -- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results,
 -- batch, free, steps, members, bounds, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.

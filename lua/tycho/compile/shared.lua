@@ -1,4 +1,4 @@
--- What compile.lua and compile_outside.lua share: how a recorded program runs, and what TYCHO_DEBUG prints.
+-- What compile/init.lua and compile/outside.lua share: how a recorded program runs, and what TYCHO_DEBUG prints.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local program, gpu = core.program, core.gpu

@@ -13,7 +13,7 @@ local devices = require "tycho.devices"
 local module = require "tycho.nn.module"
 local on = devices.on
 local ops, M = core.ops, core.methods
-local amp = {debug = require "tycho.amp_debug"}
+local amp = {debug = require "tycho.amp.debug"}
 
 ---- autocast ----
 local half = {float16 = true, bfloat16 = true}

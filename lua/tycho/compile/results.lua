@@ -2,7 +2,7 @@
 --
 -- Invariant: nothing that the caller holds changes by a later call; a result that is a part of another, or the same, is so for the caller.
 local core = require "tycho.core"
-local shared = require "tycho.compile_shared"
+local shared = require "tycho.compile.shared"
 local tree = require "tycho.tree"
 local ops, M, program = core.ops, core.methods, core.program
 

@@ -1,4 +1,4 @@
--- tycho.cuda: devices, streams, events, graphs; for memory see cuda_memory.lua. Without a GPU, is_available() gives false and the reason,
+-- tycho.cuda: devices, streams, events, graphs; for memory see cuda/memory.lua. Without a GPU, is_available() gives false and the reason,
 -- and the other functions raise it.
 --
 -- Idea: the GPU library is opened when one of these functions is first called (core.gpu). Devices count from 0, as the driver's do.
@@ -12,7 +12,7 @@ local gpu = core.gpu
 -- set_device(i): makes GPU i, from 0, or "cuda:0" the current one in this coroutine; current_stream(device=): the stream that a device's
 -- work goes to.
 local cuda = {set_device = gpu.set_device, current_stream = gpu.current_stream}
-for name, f in pairs(require "tycho.cuda_memory") do cuda[name] = f end
+for name, f in pairs(require "tycho.cuda.memory") do cuda[name] = f end
 
 -- Whether there is a GPU; if not, false and the reason.
 function cuda.is_available() return gpu.is_available() end
@@ -273,7 +273,7 @@ end
 -- short *: of any 16-bit dtype, void *: of any); a pointer that isn't const is written to, without a gradient, which an autograd.Function
 -- can provide. Numbers are checked against their type. NVRTC compiles the kernel at the first call, without contracting products and sums
 -- (use fmaf()), and it is cached on disk.
-function cuda.kernel(source, name) return require "tycho.cuda_kernel"(source, name) end
+function cuda.kernel(source, name) return require "tycho.cuda.kernel"(source, name) end
 
 ---- profilers outside ----
 -- range_pop(): ends the range begun by the last range_push.

@@ -1,15 +1,15 @@
--- Tracing: runs a model and turns the ops that it called, and the tensors that it needs, into a program (jit_program.lua).
+-- Tracing: runs a model and turns the ops that it called, and the tensors that it needs, into a program (jit/program.lua).
 --
 -- Idea: a recorded op names its operands by the record's values. Values that no recorded op made come from outside: the model's parameters
--- and buffers, or constants. All are renumbered: inputs, then values from outside, then results in order. jit_sizes.lua finds the sizes
+-- and buffers, or constants. All are renumbered: inputs, then values from outside, then results in order. jit/sizes.lua finds the sizes
 -- that may differ in later calls.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 local modes = require "tycho.modes"
-local P = require "tycho.jit_program"
-local sizes = require "tycho.jit_sizes"
-local bounds = require "tycho.jit_bounds"
+local P = require "tycho.jit.program"
+local sizes = require "tycho.jit.sizes"
+local bounds = require "tycho.jit.bounds"
 local ops, program = core.ops, core.program
 local allowed, each_value, walk = P.allowed, P.each_value, P.walk
 

@@ -5,7 +5,7 @@ local fold_norm = require "tycho.nn.fold_norm"
 local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
 local modes = require "tycho.modes"
-local P = require "tycho.jit_program"
+local P = require "tycho.jit.program"
 local ops, M = core.ops, core.methods
 local is_value, each_value, walk = P.is_value, P.each_value, P.walk
 

@@ -1,5 +1,5 @@
--- The sizes that a trace takes (jit_trace.lua): which dims of the inputs may have other sizes than the example's. (From where to where:
--- jit_bounds.lua.)
+-- The sizes that a trace takes (jit/trace.lua): which dims of the inputs may have other sizes than the example's. (From where to where:
+-- jit/bounds.lua.)
 --
 -- Idea: the model runs again with other sizes. Where it calls the very same ops, with numbers that stay the same or follow the sizes, the
 -- trace is right for them. Invariant: what a run changes in a module is put back: tensors, and fields with the plain tables in them; so
@@ -9,7 +9,7 @@ local modes = require "tycho.modes"
 local recompute = require "tycho.recompute"
 local pack = require("tycho.options").pack
 local tree = require "tycho.tree"
-local P = require "tycho.jit_program"
+local P = require "tycho.jit.program"
 local ops, M, program = core.ops, core.methods, core.program
 local is_value = P.is_value
 
@@ -312,7 +312,7 @@ local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
 
 -- Whether the numbers that follow a variable are right for it: sets v.grown, v.step, v.n (in steps) and v.ended (larger sizes are refused).
 -- The step is the least divisor of the size whose multiples the model takes: 4 where it halves a picture twice and puts the parts together
--- again; one step may be a case of its own (jit_bounds.lua). steps: whether other ones than 1 are tried.
+-- again; one step may be a case of its own (jit/bounds.lua). steps: whether other ones than 1 are tried.
 local function grows(try, copies, a, v, steps)
   local whole = v.n
   -- The numbers that follow v, of n steps, if it gets `size` steps, or false; and whether the model runs then.
