@@ -90,8 +90,8 @@ end
 function benchmark.Timer(stmt, o)
   if type(stmt) == "table" and not callable(stmt) then stmt, o = stmt.stmt, stmt end
   if not callable(stmt) then fail("Timer: argument 1 (stmt) must be a function, got %s", options.shown(stmt)) end
-  o = options.fill("Timer", o, {stmt = false, setup = false, num_threads = 1, label = false, sub_label = false, description = false,
-    env = false})
+  o = options.fill("Timer", o, {stmt = options.none, setup = options.none, num_threads = 1, label = options.none,
+    sub_label = options.none, description = options.none, env = options.none})
   if o.setup and not callable(o.setup) then fail("Timer: option 'setup' must be a function, got %s", options.shown(o.setup)) end
   options.whole("Timer", "num_threads", o.num_threads, 1)
   return setmetatable({stmt = stmt, setup = o.setup or nil, num_threads = o.num_threads, label = o.label or nil,

@@ -17,7 +17,8 @@ Manager.__tostring = function(m) return ("Manager(dir=%q, keep=%s, async=%s)"):f
 -- Manager{dir=, keep=3, async=true}: writes checkpoints, files step-N.safetensors in the folder dir, of which the last `keep` are kept
 -- (false: all). async: a thread writes while training goes on.
 function checkpoint.Manager(o)
-  o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true})
+  local all = type(o) == "table" and o.keep == false
+  o = options.fill("checkpoint.Manager", o, {dir = options.none, keep = all and options.none or 3, async = true})
   if type(o.dir) ~= "string" or o.dir == "" then
     fail("checkpoint.Manager: dir must be the name of a folder, got %s", o.dir and tostring(o.dir) or "nothing")
   end

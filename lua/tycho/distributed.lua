@@ -23,7 +23,7 @@ local local_rank
 -- A group, given as such or as {group = one}, or nil.
 local function given_group(who, v)
   if type(v) ~= "table" or getmetatable(v) ~= nil then return v end
-  return options.fill(who, v, {group = false}).group or nil
+  return options.fill(who, v, {group = options.none}).group or nil
 end
 local function group_of(who, group)
   if not world then fail(who .. ": call init_process_group() first") end
@@ -62,7 +62,7 @@ function distributed.is_initialized() return world ~= nil end
 -- difference is an error rather than a hang.
 function distributed.init_process_group(backend, o)
   if type(backend) == "table" then backend, o = nil, backend end
-  o = options.fill("init_process_group", o, {backend = backend or false, timeout = 1800})
+  o = options.fill("init_process_group", o, {backend = backend or options.none, timeout = 1800})
   options.number("init_process_group", "timeout", o.timeout, 0)
   if o.backend and o.backend ~= "mpi" and o.backend ~= "nccl" and o.backend ~= "gloo" then
     fail("init_process_group: the backend must be 'mpi', 'nccl' or 'gloo', got %s", shown(o.backend))
@@ -81,7 +81,7 @@ end
 -- new_group(ranks): a group of the processes with these ranks, a list; all processes must call it, in the same order.
 function distributed.new_group(ranks, o)
   group_of("new_group")
-  options.fill("new_group", o, {backend = false})        -- without effect: the tensors' devices decide
+  options.fill("new_group", o, {backend = options.none})        -- without effect: the tensors' devices decide
   ranks = ranks or world.ranks
   if type(ranks) ~= "table" or #ranks == 0 then fail("new_group: argument 1 must be a list of ranks, got %s", shown(ranks)) end
   local seen = {}
@@ -363,7 +363,8 @@ end
 -- broadcast_object_list(list, src=0, group=): sets the values of list to those of the process of rank src: any that tycho.save takes, and
 -- tensors on the CPU.
 function distributed.broadcast_object_list(list, src, group)
-  local o = options.fill("broadcast_object_list", type(src) == "table" and src or nil, {src = src or 0, group = group or false})
+  local o = options.fill("broadcast_object_list", type(src) == "table" and src or nil,
+    {src = type(src) == "number" and src or 0, group = group or options.none})
   src, group = o.src, group_of("broadcast_object_list", o.group or nil)
   within("broadcast_object_list", src, group)
   if type(list) ~= "table" or core.is_tensor(list) then fail("broadcast_object_list: argument 1 must be a list, got %s", shown(list)) end

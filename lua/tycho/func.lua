@@ -38,10 +38,12 @@ local function call_options(...)
   return o, args
 end
 
+local within = setmetatable({}, {__mode = "k"})          -- the parts of modules that a functional_call has replaced: by which coroutine
 -- functional_call(net, tensors, ...): the result of net(...) with these tensors in place of its parameters and buffers, named as in its
 -- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to
--- the tensors given; the module is restored afterwards, even if forward errs. PyTorch's options, in a table after all arguments: strict =
--- true: all must be given; tie_weights = false: only the named place is replaced.
+-- the tensors given; the module is restored afterwards, even if forward errs. If forward yields, other coroutines can't replace the same
+-- module's meanwhile. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the
+-- named place is replaced.
 function func.functional_call(net, tensors, ...)
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
@@ -69,12 +71,19 @@ function func.functional_call(net, tensors, ...)
   for _, p in ipairs(o.strict and places or {}) do
     if new_at(p) == nil then fail("functional_call: '%s' isn't given, and strict = true", p[4]) end
   end
-  local function restore() for _, p in ipairs(places) do p[1][p[2]] = p[3] end end
-  return options.finally(restore, function(...)
-    for _, p in ipairs(places) do
-      local new = new_at(p)
-      if new ~= nil then p[1][p[2]] = new end
+  local replaced, here = {}, coroutine.running() or "main"
+  for _, p in ipairs(places) do
+    if new_at(p) ~= nil then
+      local by = within[p[1]]
+      if by ~= nil and by ~= here then fail("functional_call: another coroutine is within a functional_call of this %s", net._name) end
+      replaced[#replaced + 1] = {p[1], p[2], p[3], new_at(p), by}
     end
+  end
+  local function restore()
+    for _, p in ipairs(replaced) do p[1][p[2]], within[p[1]] = p[3], p[5] end
+  end
+  return options.finally(restore, function(...)
+    for _, p in ipairs(replaced) do p[1][p[2]], within[p[1]] = p[4], here end
     return net(...)
   end, unpack(args, 1, args.n))
 end

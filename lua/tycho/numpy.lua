@@ -56,7 +56,7 @@ end
 -- load_npy(path, {device="cpu"}): the tensor in a .npy file. Integer types that Tycho lacks become wider ones; arrays of objects are
 -- refused.
 function numpy.load_npy(path, o)
-  o = options.fill("load_npy", o, {device = false})
+  o = options.fill("load_npy", o, {device = options.none})
   return options.file("load_npy", path, function() return to_device(parse(core.blob_read(path)), o.device) end)
 end
 
@@ -68,7 +68,7 @@ end
 
 -- load_npz(path, {device="cpu"}): a table of the tensors in a .npz file by name.
 function numpy.load_npz(path, o)
-  o = options.fill("load_npz", o, {device = false})
+  o = options.fill("load_npz", o, {device = options.none})
   return options.file("load_npz", path, function()
     local archive, names = core.zip_list(path)
     local out = {}

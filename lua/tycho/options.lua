@@ -133,12 +133,22 @@ function options.check(who, given, known)
   end
 end
 
--- A new table: given over defaults. A default of false means that there is none.
+options.none = setmetatable({}, {__tostring = function() return "none" end})     -- stands for an option without a default, below
+-- A new table: given over defaults. An option whose default is a boolean or a number must be one. One that has no default, options.none,
+-- is false unless it is given.
 function options.fill(who, given, defaults)
   if given ~= nil then options.check(who, given, defaults) end
   local out = {}
-  for k, v in pairs(defaults) do out[k] = v end
-  for k, v in pairs(given or {}) do out[k] = v end
+  for k, default in pairs(defaults) do
+    local v = given and given[k]
+    if v == nil then out[k] = default ~= options.none and default
+    else
+      local kind = type(default)
+      if kind == "boolean" and type(v) ~= kind then fail("%s: %s must be true or false, got %s", who, k, options.shown(v)) end
+      if kind == "number" and (type(v) ~= kind or v ~= v) then fail("%s: %s must be a number, got %s", who, k, options.shown(v)) end
+      out[k] = v
+    end
+  end
   return out
 end
 

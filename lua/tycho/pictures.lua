@@ -6,7 +6,7 @@ local fail = options.fail
 local ops, M = core.ops, core.methods
 local pictures = {}
 
-local OPTIONS = {nrow = 8, padding = 2, normalize = false, value_range = false, scale_each = false, pad_value = 0}
+local OPTIONS = {nrow = 8, padding = 2, normalize = false, value_range = options.none, scale_each = false, pad_value = 0}
 
 -- x scaled to 0..1 from its least and largest value, or from the given range
 local function stretched(x, range)

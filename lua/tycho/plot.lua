@@ -13,7 +13,7 @@ local glyphs = {["0"] = "111101101101111", ["1"] = "010110010010111", ["2"] = "1
 
 -- save_curve(path, ys, {xs=}): draws a list of numbers as a curve, a PNG file; xs: their positions, by default 1, 2, ...
 function plot.save_curve(path, ys, o)
-  local xs = options.fill("save_curve", o, {xs = false}).xs or {}
+  local xs = options.fill("save_curve", o, {xs = options.none}).xs or {}
   for _, list in ipairs {ys or false, xs} do
     local ok = type(list) == "table" and not core.is_tensor(list) and (#list > 0 or list == xs)
     for _, y in ipairs(ok and list or {}) do ok = ok and type(y) == "number" and (list == ys or math.abs(y) < math.huge) end

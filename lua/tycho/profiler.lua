@@ -241,8 +241,8 @@ end
 
 -- For PyTorch's option `activities`: all that there are are recorded.
 profiler.ProfilerActivity = options.told({CPU = "cpu", CUDA = "cuda"}, "ProfilerActivity")
-local OPTIONS = {record_shapes = false, with_stack = false, with_flops = false, schedule = false, on_trace_ready = false,
-  profile_memory = true, activities = false}
+local OPTIONS = {record_shapes = false, with_stack = false, with_flops = false, schedule = options.none, on_trace_ready = options.none,
+  profile_memory = true, activities = options.none}
 local function always() return "record" end
 local function new_profile(o)
   o = options.fill("profile", o, OPTIONS)

@@ -173,7 +173,7 @@ function saving.save(path, value, o)
       type(value) == "string" and ": the path comes first" or "")
   end
   if value == nil then fail("save: argument 2 (value) is missing") end
-  o = options.fill("save", o, {max_shard_size = false})
+  o = options.fill("save", o, {max_shard_size = options.none})
   if o.max_shard_size then
     if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then
       fail("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size))

@@ -117,7 +117,7 @@ end
 -- program's end.
 function tensorboard.SummaryWriter(folder, o)
   if type(folder) == "table" and o == nil then folder, o = folder.log_dir, folder end
-  o = options.fill("SummaryWriter", o, {log_dir = false, flush_secs = 120, filename_suffix = "", comment = ""})
+  o = options.fill("SummaryWriter", o, {log_dir = options.none, flush_secs = 120, filename_suffix = "", comment = ""})
   options.number("SummaryWriter", "flush_secs", o.flush_secs)
   folder = folder or o.log_dir or os.date("runs/%b%d_%H-%M-%S") .. o.comment
   if type(folder) ~= "string" then fail("SummaryWriter: argument 1 must be a folder's name, got %s", options.shown(folder)) end

@@ -9,7 +9,8 @@ local testing = {}
 
 -- rtol and atol by dtype, PyTorch's; other dtypes must be equal.
 local TOLERANCE = {float16 = {1e-3, 1e-5}, bfloat16 = {1.6e-2, 1e-5}, float32 = {1.3e-6, 1e-5}, float64 = {1e-7, 1e-7}}
-local OPTIONS = {rtol = false, atol = false, equal_nan = false, check_dtype = true, check_device = true, check_stride = false, msg = false}
+local OPTIONS = {rtol = options.none, atol = options.none, equal_nan = false, check_dtype = true, check_device = true,
+  check_stride = false, msg = options.none}
 
 -- The greatest element of x, and its position as text.
 local function greatest(x)
@@ -100,8 +101,8 @@ local RANGES = {bool = {0, 2}, uint8 = {0, 10}}
 -- of random values from low to below high; by default from -9 to 9, for uint8 from 0 to 9, for booleans both. exclude_zero: zeros become 1
 -- (for a floating dtype its smallest number). noncontiguous: elements are two apart in memory.
 function testing.make_tensor(shape, o)
-  o = options.fill("make_tensor", o, {dtype = "float32", device = false, low = false, high = false, requires_grad = false,
-    exclude_zero = false, noncontiguous = false})
+  o = options.fill("make_tensor", o, {dtype = "float32", device = options.none, low = options.none, high = options.none,
+    requires_grad = false, exclude_zero = false, noncontiguous = false})
   if core.is_tensor(shape) or type(shape) ~= "table" and type(shape) ~= "number" then
     fail("make_tensor: argument 1 (shape) must be a list of sizes, got %s", shown(shape))
   end

@@ -90,7 +90,8 @@ function utils.progress(iter, ...)
   elseif type(iter) == "table" and getmetatable(iter) == nil and not iter.iter then
     iter, list = alone(ipairs(iter)), iter
   end
-  o = options.fill("progress", o, {desc = false, total = false, count = false, unit = false, first = false})
+  o = options.fill("progress", o,
+    {desc = options.none, total = options.none, count = options.none, unit = options.none, first = options.none})
   local loader = type(iter) == "table" and iter.iter and iter
   local terminal, width = core.terminal()
   for _, name in ipairs {"total", "count", "first"} do if o[name] then options.number("progress", name, o[name], 0) end end

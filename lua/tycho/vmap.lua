@@ -131,8 +131,10 @@ return function(fn, in_dims, out_dims, o)
   elseif has_names(out_dims) then out_dims, o = nil, out_dims end
   if in_dims == nil then in_dims = 1 end                 -- false: no argument is mapped
   if out_dims == nil then out_dims = 1 end
-  o = options.fill("vmap", o, {in_dims = in_dims, out_dims = out_dims, randomness = "error", chunk_size = false})
-  in_dims, out_dims = o.in_dims, o.out_dims
+  local given = o or {}
+  o = options.fill("vmap", o, {in_dims = options.none, out_dims = options.none, randomness = "error", chunk_size = options.none})
+  if given.in_dims ~= nil then in_dims = given.in_dims end
+  if given.out_dims ~= nil then out_dims = given.out_dims end
   if o.chunk_size then options.whole("vmap", "chunk_size", o.chunk_size, 1) end
   if o.randomness ~= "error" and o.randomness ~= "different" and o.randomness ~= "same" then
     fail("vmap: randomness must be 'error', 'different' or 'same', got %s", options.shown(o.randomness))

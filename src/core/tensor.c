@@ -59,6 +59,11 @@ void ty_set(void *p, ty_dtype d, double v) {
   }
 }
 
+void ty_set_operand(void *p, ty_dtype d, ty_operand v) {
+  if (v.kind == TY_FLOAT || ty_is_float(d)) ty_set(p, d, v.f);
+  else ty_set_int(p, d, v.i);
+}
+
 void ty_set_int(void *p, ty_dtype d, int64_t v) {
   switch (d) {
     case TY_I32: *(int32_t *)p = (int32_t)v; break;

@@ -235,6 +235,7 @@ double ty_get(const void *p, ty_dtype d);                /* one element as a dou
 int64_t ty_get_int(const void *p, ty_dtype d);
 void ty_set(void *p, ty_dtype d, double v);
 void ty_set_int(void *p, ty_dtype d, int64_t v);
+void ty_set_operand(void *p, ty_dtype d, ty_operand v);    /* v.f where d is floating, so -0 stays */
 static inline double ty_rounded(double v, ty_dtype d) {    /* v rounded to dtype d */
   uint64_t bits;
   ty_set(&bits, d, v);

@@ -159,8 +159,7 @@ static void copy(ty_tensor *dst, const ty_tensor *src) {
 
 void ty_fill_value(ty_tensor *t, ty_operand v) {
   double one = 0;
-  if (v.kind == TY_FLOAT) ty_set(&one, (ty_dtype)t->dtype, v.f);
-  else ty_set_int(&one, (ty_dtype)t->dtype, v.i);
+  ty_set_operand(&one, (ty_dtype)t->dtype, v);
   ty_tensor s = {.dtype = t->dtype};
   ty_storage store = {.data = &one};
   s.storage = &store;

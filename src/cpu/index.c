@@ -331,8 +331,7 @@ static ty_status put_in(ty_call *c) {
   ty_storage store = {.data = &number};
   ty_tensor num = {.dtype = d, .storage = &store}, *v = c->in[1].t, *same = NULL, b;
   if (v) TY_TRY(ty_cast(c->ctx, v, d, &same));
-  else if (c->in[1].kind == TY_FLOAT) ty_set(&number, d, c->in[1].f);
-  else ty_set_int(&number, d, c->in[1].i);
+  else ty_set_operand(&number, d, c->in[1]);
   plan p;
   ty_status s = broadcast_value(c, v ? same : &num, &b);
   if (s == TY_OK) s = make_plan(c, c->out[0], 2, b.ndim, b.shape, &p);     /* the result has x's shape, but its own strides */
@@ -545,8 +544,7 @@ static ty_status scatter(ty_call *c) {
   ty_storage store = {.data = &number};
   ty_tensor num = {.dtype = x->dtype, .storage = &store};    /* a number: no steps */
   if (!src) {
-    if (c->in[2].kind == TY_FLOAT) ty_set(&number, (ty_dtype)x->dtype, c->in[2].f);
-    else ty_set_int(&number, (ty_dtype)x->dtype, c->in[2].i);
+    ty_set_operand(&number, (ty_dtype)x->dtype, c->in[2]);
     src = &num;
   }
   ty_operand in[2] = {c->in[0], ty_operand_tensor(idx)};

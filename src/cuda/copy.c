@@ -170,9 +170,9 @@ ty_status ty_cuda_align_data(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t)
 
 /* The bits of number v as an element of dtype d. */
 static uint64_t bits_of(ty_dtype d, ty_operand v) {
-  const double f = v.kind == TY_FLOAT ? v.f : (double)v.i;
+  const double f = v.f;
   const int64_t i = v.kind == TY_FLOAT ? ty_whole(v.f) : v.i;
-  const float single = v.kind == TY_FLOAT ? (float)v.f : (float)v.i;
+  const float single = (float)f;
   uint64_t bits = 0;
   switch (d) {
     case TY_F64: memcpy(&bits, &f, sizeof f); return bits;
@@ -194,7 +194,7 @@ cudaError_t ty_cuda_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t
     return bits ? ty_k_fill(ty_data(dst), (int)ty_itemsize(dst), bits, n, s)
       : cudaMemsetAsync(ty_data(dst), 0, (size_t)(n * ty_itemsize(dst)), s);
   }
-  ty_k_point a = {.op = -1, .k = v.kind == TY_FLOAT ? TY_IN_F64 : TY_IN_I64, .nin = 1, .ndim = dst->ndim, .n = n};
+  ty_k_point a = {.op = -1, .k = v.kind == TY_FLOAT || ty_is_float((ty_dtype)dst->dtype) ? TY_IN_F64 : TY_IN_I64, .nin = 1, .ndim = dst->ndim, .n = n};
   memcpy(a.shape, dst->shape, sizeof a.shape);
   a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = TY_K_STRIDED};
   memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);

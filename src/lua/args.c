@@ -345,7 +345,10 @@ ty_operand ty_number_at(lua_State *L, int index) {
   int64_t v;
   if (lua_type(L, index) == LUA_TBOOLEAN) { ty_operand o = ty_operand_int(lua_toboolean(L, index)); o.kind = TY_BOOLEAN; return o; }
   double d = lua_tonumber(L, index);
-  return ty_is_whole(d, &v) ? ty_operand_int(v) : ty_operand_float(d);
+  if (!ty_is_whole(d, &v)) return ty_operand_float(d);
+  ty_operand o = ty_operand_int(v);
+  o.f = d;                               /* which may be -0 */
+  return o;
 }
 
 /* How many tensors the list of parameter k has. */

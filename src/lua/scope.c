@@ -117,6 +117,12 @@ static void end_with_inner(ty_modes *m, ty_scope *sc) {
   m->scope = sc->outer;
 }
 
+static int results_kept(lua_State *L) { /* scope, results... */
+  const ty_scope *sc = lua_touserdata(L, 1);
+  keep_results(L, 2, sc, sc->outer);
+  return 0;
+}
+
 static int scope_end(lua_State *L) {   /* scope, results... */
   ty_state *s = ty_state_of(L);
   ty_scope *sc = lua_touserdata(L, 1);
@@ -126,13 +132,18 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   if (lua_isnil(L, -1)) return ty_throw(L, "scope_end: argument 1 is not an open scope");
   lua_pop(L, 2);
   ty_modes *m = ty_own_modes(L, s);
-  keep_results(L, 2, sc, sc->outer);
+  lua_pushvalue(L, 1);
+  lua_insert(L, 1);
+  lua_pushcfunction(L, results_kept);
+  lua_insert(L, 2);
+  const int failed = lua_pcall(L, lua_gettop(L) - 2, 0, 0);        /* results nested too deeply: the scope ends all the same */
   end_with_inner(m, sc);
   ty_modes_share_again(L, s);
   push_open(L);
   lua_pushvalue(L, 1);
   lua_pushnil(L);
   lua_rawset(L, -3);
+  if (failed) { lua_settop(L, 2); return lua_error(L); }
   return 0;
 }
 

@@ -77,7 +77,7 @@ end
 -- without autocast.
 function amp.custom_fwd(fn, o)
   if not callable(fn) then fail("custom_fwd: argument 1 must be a function, got " .. type(fn)) end
-  local cast = fill("custom_fwd", o, {cast_inputs = false, device_type = false}).cast_inputs
+  local cast = fill("custom_fwd", o, {cast_inputs = options.none, device_type = options.none}).cast_inputs
   return function(ctx, ...)
     local state, args, n = modes.autocast(), {...}, select("#", ...)
     if cast and (state.cpu or state.cuda) then

@@ -457,12 +457,18 @@ function autograd.set_detect_anomaly(on)
 end
 -- Whether set_detect_anomaly(true) is in force.
 function autograd.is_anomaly_enabled() return modes.watching or false end
+local detecting, before = 0, false                        -- the calls of detect_anomaly that haven't ended; what held before the first
 -- Calls fn(...) with set_detect_anomaly(true), and gives its results.
 function autograd.detect_anomaly(fn, ...)
   options.expect("detect_anomaly", 1, fn, modes.callable(fn), "a function")
-  local before = modes.watching or false
+  if detecting == 0 then before = autograd.is_anomaly_enabled() end
+  local function done()
+    detecting = detecting - 1
+    if detecting == 0 then autograd.set_detect_anomaly(before) end
+  end
   autograd.set_detect_anomaly(true)
-  return finally(function() autograd.set_detect_anomaly(before) end, fn, ...)
+  detecting = detecting + 1
+  return finally(done, fn, ...)
 end
 
 ---- gradcheck ----

@@ -155,7 +155,7 @@ end
 function cuda.Stream(device, o)
   if type(device) == "table" then device, o = nil, device end
   if type(o) == "number" then o = {priority = o} end
-  o = options.fill("Stream", o, {device = device or false, priority = 0})
+  o = options.fill("Stream", o, {device = device or options.none, priority = 0})
   options.whole("Stream", "priority", o.priority, -2 ^ 31)
   return gpu.stream_new(o.device or nil, o.priority)
 end
@@ -245,7 +245,7 @@ local function finish(graph, pool, old, ok, ...)
   if pool and getmetatable(pool) == Pool then pool.graphs[graph] = true end
   return graph, ...
 end
-local GRAPH_OPTIONS = {pool = false}
+local GRAPH_OPTIONS = {pool = options.none}
 -- graph({pool=}, fn, ...), or graph(fn, ...): records the work that fn puts into streams of the current device, without running it; gives
 -- the graph and fn's results, which hold values after g:replay(). Shapes are fixed, new inputs are copied into the old ones (copy_), and fn
 -- must not wait for the device. Things made once at first use (plans, an optimizer's state) must exist already: call fn once before. pool:

@@ -160,7 +160,7 @@ function cuda.use_mem_pool(pool, fn, ...)
 end
 
 ---- history ----
-local HISTORY = {enabled = true, max_entries = 100000, context = "all", stacks = "all"}
+local HISTORY = {enabled = "all", max_entries = 100000, context = "all", stacks = "all"}
 -- record_memory_history(on=true, {max_entries=100000}): begins the history of GPU memory, for memory_history() and dump_memory_snapshot():
 -- the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops
 -- the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or

@@ -7,7 +7,7 @@ local resident = require "tycho.data.resident"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
 local fail = options.fail
-local fill, bare = options.fill, options.bare
+local fill, bare, shown = options.fill, options.bare, options.shown
 local datasets = {}
 
 local function exists(path)
@@ -85,6 +85,10 @@ local function define(name, defaults, make)
       o = named
     end
     o = fill(name, o, defaults)
+    if o.root and type(o.root) ~= "string" then fail("%s: root must be a path, got %s", name, shown(o.root)) end
+    if o.train ~= nil and type(o.train) ~= "boolean" and o.train ~= defaults.train then
+      fail("%s: train must be true or false, got %s", name, shown(o.train))
+    end
     local ok, d = pcall(make, o)
     if not ok then fail(name .. ": " .. tostring(bare(d))) end
     d.name = name
@@ -95,7 +99,7 @@ end
 ---- MNIST's format ----
 local function define_idx(name, classes, default_root, help)
   -- {root=, train=true, transform=}
-  define(name, {root = false, train = true, transform = false}, function(o)
+  define(name, {root = options.none, train = true, transform = options.none}, function(o)
     local root, part = o.root or default_root, o.train == false and "t10k" or "train"
     root = folder_with(root, part .. "-images-idx3-ubyte", {name .. "/raw"}) or root
     local function read(ending)
@@ -141,7 +145,7 @@ end
 
 -- files: of the training part and of the test part; head: the number of label bytes of a record, of which the last one counts
 local function define_cifar(name, archive, below, files, head, count, meta, classes)
-  define(name, {root = name:lower(), train = true, transform = false}, function(o)
+  define(name, {root = name:lower(), train = true, transform = options.none}, function(o)
     local list = files[o.train == false and 2 or 1]
     local root = folder_with(o.root, list[1], {below})
     if not root then
@@ -190,7 +194,7 @@ end
 -- folders' names, sorted. If train is given, the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a
 -- folder without pictures is a class too, not an error. Fields: paths, a list; labels, or PyTorch's name targets, a tensor; classes;
 -- class_to_idx.
-define("ImageFolder", {root = false, train = "whole", transform = false, gray = false, allow_empty = false}, function(o)
+define("ImageFolder", {root = options.none, train = "whole", transform = options.none, gray = false, allow_empty = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a folder", 0) end
   local root = o.root
   if o.train == true and core.list_folder(root .. "/train") then root = root .. "/train"
@@ -273,7 +277,8 @@ end
 -- TextFile{root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: the characters (bytes) of a text as ids from
 -- 1, in the order of their codes. Item i is a window of block_size ids, and the same window shifted by one. The first `split` of the text
 -- is for training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
-define("TextFile", {root = false, train = true, block_size = 128, stride = false, split = 0.9, transform = false}, function(o)
+define("TextFile", {root = options.none, train = true, block_size = 128, stride = options.none, split = 0.9,
+    transform = options.none}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a text file", 0) end
   local path = o.root
   if core.list_folder(path) and exists(path .. "/input.txt") then path = path .. "/input.txt" end
@@ -314,7 +319,8 @@ Tokens.get = source.get
 -- TokenFile{root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9}: a file of token ids from 0, uint16 or int32,
 -- as tokenizers write them. It is memory-mapped, and must not become shorter while in use. Items are windows as TextFile's, with ids from
 -- 1. Without train it is the whole file.
-define("TokenFile", {root = false, dtype = "uint16", train = "whole", block_size = 128, stride = false, split = 0.9}, function(o)
+define("TokenFile", {root = options.none, dtype = "uint16", train = "whole", block_size = 128, stride = options.none,
+    split = 0.9}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local width = ({uint16 = 2, int32 = 4})[o.dtype] or error("dtype must be uint16 or int32, got " .. tostring(o.dtype), 0)
   local f, why = io.open(o.root, "rb")
@@ -338,7 +344,7 @@ function Table:batch(indices) return ops.index(self.x, {indices}, 1), self.y and
 -- CSV{root=FILE, target=, header=true, separator=",", labels=false}: item i is row i, float32 numbers. target: the name or number of a
 -- column that items give separately, as float32 or, with labels = true, as int64 from 1, where the file counts from 0. ds.columns: the
 -- names of the other columns.
-define("CSV", {root = false, target = false, header = true, separator = ",", labels = false}, function(o)
+define("CSV", {root = options.none, target = options.none, header = true, separator = ",", labels = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local all, names = source.csv(o.root, o)
   local n, at = M.size(all, 2), nil

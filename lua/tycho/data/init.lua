@@ -115,9 +115,13 @@ function data.Subset(dataset, indices)
 end
 
 local Concat = source.class "ConcatDataset"
-function Concat:size() return self.n end
+function Concat:size()
+  local n = 0                              -- anew, since a Subset's list may change
+  for _, d in ipairs(self.datasets) do n = n + d:size() end
+  return n
+end
 function Concat:get(i)
-  source.need_item(i, self.n)
+  source.need_item(i, self:size())
   for _, d in ipairs(self.datasets) do
     if i <= d:size() then return d:get(i) end
     i = i - d:size()
@@ -125,13 +129,12 @@ function Concat:get(i)
 end
 -- ConcatDataset{a, b, ...}: the items of the datasets, one dataset after another.
 function data.ConcatDataset(list, ...)
-  local n = 0
   if type(list) ~= "table" or list.size or select("#", ...) > 0 then
     fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}")
   end
   options.items("ConcatDataset", "argument 1", list)
-  for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: item %d of the list"):format(i), d):size() end
-  local self = setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
+  for i, d in ipairs(list) do dataset_at(("ConcatDataset: item %d of the list"):format(i), d):size() end     -- which may raise
+  local self = setmetatable({datasets = list, classes = list[1] and list[1].classes}, Concat)
   source.concatenated[self] = list
   return self
 end

@@ -79,9 +79,10 @@ end
 -- RandomSampler(dataset, {replacement=false, num_samples=, seed=, generator=}): positions in random order, num_samples of them (as many as
 -- items unless given). seed, or a seed that generator draws now, replaces the loader's.
 function samplers.RandomSampler(of, o)
-  o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false, generator = false})
+  o = fill("RandomSampler", o, {replacement = false, num_samples = options.none, seed = options.none, generator = options.none})
   local n = count("RandomSampler", of)
   if o.num_samples then whole("RandomSampler", "num_samples", o.num_samples, 1) end
+  if o.num_samples and n == 0 then fail("RandomSampler: num_samples is %d, but there are no items", o.num_samples) end
   return setmetatable({of = n, n = o.num_samples or n, replacement = o.replacement,
     seed = generator.seed_of("RandomSampler", o)}, Random)
 end
@@ -91,7 +92,7 @@ Listed.draws = true
 function Listed:order(seed, epoch) return ops.index(self.list, {shuffled(self.n, mixed(self.seed or seed, epoch))}, 1) end
 -- SubsetRandomSampler(positions, {seed=, generator=}): the positions of a list in random order.
 function samplers.SubsetRandomSampler(list, o)
-  o = fill("SubsetRandomSampler", o, {seed = false, generator = false})
+  o = fill("SubsetRandomSampler", o, {seed = options.none, generator = options.none})
   local ok, t = pcall(function() return core.is_tensor(list) and core.methods.cpu(list) or core.from_value(list, "int64") end)
   if not ok or core.methods.dim(t) ~= 1 then fail("SubsetRandomSampler: argument 1 must list positions, got %s", options.shown(list)) end
   return setmetatable({list = core.keep(core.methods.long(t)), n = #t,

@@ -66,7 +66,7 @@ function M.create_block_mask(mask_mod, B, H, Q, K, device)
   if not modes.callable(mask_mod) then fail("%s: argument 1 (mask_mod) must be a function, got %s", who, options.shown(mask_mod)) end
   local shape = {B or 1, H or 1, Q, K}
   for i, name in ipairs {"B", "H", "Q_LEN", "KV_LEN"} do options.whole(who, name, shape[i], 0) end
-  if type(device) == "table" then device = options.fill(who, device, {device = false}).device end
+  if type(device) == "table" then device = options.fill(who, device, {device = options.none}).device end
   local function fits(y) return y.dtype == "bool" end
   return T.contiguous(over_places(who, "mask_mod", mask_mod, shape, device or "cpu", fits, "a bool tensor"))
 end

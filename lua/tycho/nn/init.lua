@@ -94,7 +94,8 @@ function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
     if select("#", ...) > 0 then fail("Sequential: takes no further argument after a list of modules, got %s", shown((select(1, ...)))) end
     if rawget(first, "_super") then append(self, first) end                    -- a class: refused
-    for i, item in ipairs(unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")) do
+    local items = unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")
+    for i, item in ipairs(options.items("Sequential", "the list", items)) do
       if module.is_module(item) then append(self, item)
       elseif type(item) == "table" and type(item[1]) == "string" then self:add_module(item[1], item[2])
       else fail("Sequential: item %d must be a module or {name, module}, got %s", i, shown(item)) end
@@ -109,7 +110,7 @@ end
 -- seen it. Frees x if that is so (mine) and m is built in.
 local function released(m, x, mine, y, ...)
   local class = getmetatable(m)._class                   -- nil: a stand-in for a module
-  local library = not hooks.there and class ~= nil and rawget(class, "_library") == true
+  local library = hooks.count == 0 and class ~= nil and rawget(class, "_library") == true
   if rawequal(y, x) then return mine and library, y, ... end
   if mine and library then M.free(x) end
   return library and core.is_tensor(y) and select("#", ...) == 0, y, ...

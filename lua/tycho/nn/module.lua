@@ -52,7 +52,7 @@ local function Buffer(t, o)
 end
 
 -- Stand-ins for modules, and the modules: a compiled stand-in is called in the module's place; everything else is the module's own.
-local stands_for = setmetatable({}, {__mode = "k"})
+local stands_for = setmetatable({}, {__mode = "kv"})     -- a stand-in holds its module; weak values, since that may hold the stand-in
 function exports.stand_for(v, m) is_module[v], stands_for[v] = true, m end
 function exports.behind(v) return stands_for[v] or v end
 local function part(m, name)
@@ -107,9 +107,8 @@ local function shown_name(name) return type(name) == "number" and tostring(name 
 local function class_of(m) return rawget(getmetatable(m), "_class") end
 local function put(self, kind, name, value)
   local parts, kinds, order = rawget(self, "_parts"), rawget(self, "_kinds"), rawget(self, "_order")
-  self._plain[name] = nil
-  if not parts then fail("%s: set '%s' after the base class's init(self)", class_of(self)._name, tostring(name)) end
   if value == nil and kind ~= "buffer" then        -- a buffer may be nil until it is assigned
+    self._plain[name] = nil
     for i, k in ipairs(order) do if k == name then table.remove(order, i); break end end
     parts[name] = nil
     kinds[name] = nil
@@ -117,10 +116,12 @@ local function put(self, kind, name, value)
   end
   if kinds[name] == nil then
     local why = type(name) == "string" and (name:find(".", 1, true) and "names can't have dots" or
-      type(exports.Module[name]) == "function" and "modules have a method of that name")
+      type(exports.Module[name]) == "function" and "modules have a method of that name" or
+      type(class_of(self)[name]) == "function" and "the class has a method of that name")
     if why then fail("%s: a %s can't be named '%s': %s", class_of(self)._name, kind, name, why) end
     order[#order + 1] = name
   end
+  self._plain[name] = nil
   parts[name] = value
   kinds[name] = kind
   if kind == "module" then rawset(value, "_label", shown_name(name)) end
@@ -164,6 +165,7 @@ local function assign(self, name, value)
       rawget(rawget(self, "_parts").parametrizations._parts, name):set(value)
     else
       if core.is_tensor(value) then core.keep(value) end
+      if name == "forward" then hooks.count = hooks.count + 1 end          -- it may keep what it sees, too
       self._plain[name] = value
     end
   end

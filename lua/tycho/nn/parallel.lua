@@ -273,7 +273,8 @@ function Parallel:init(net, o)
   replicas.refuse_parts("DistributedDataParallel", net:parameters())
   o = options.fill("DistributedDataParallel", o,
     {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true,
-      process_group = false, device_ids = false, output_device = false, gradient_as_bucket_view = false, static_graph = false})
+      process_group = options.none, device_ids = options.none, output_device = options.none, gradient_as_bucket_view = false,
+      static_graph = false})
   options.number("DistributedDataParallel", "bucket_cap_mb", o.bucket_cap_mb, 0)
   self.group = distributed.group_of("DistributedDataParallel", o.process_group or nil)
   self.module = net

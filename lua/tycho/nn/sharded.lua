@@ -381,7 +381,7 @@ local function hook_states(m, places)
 end
 
 ---- fully_shard ----
-local POLICY = {param_dtype = false, reduce_dtype = false, output_dtype = false, cast_forward_inputs = true}
+local POLICY = {param_dtype = options.none, reduce_dtype = options.none, output_dtype = options.none, cast_forward_inputs = true}
 
 -- Checks, before anything changes, and gives a list of net's parameters that aren't sharded yet.
 local function fresh_of(net)
@@ -412,7 +412,7 @@ end
 -- process's norm. net:set_requires_gradient_sync(false) lets gradients add up without exchanges, until it is true again. Gives net.
 function fsdp.fully_shard(net, o)
   replicas.need_parameters("fully_shard", net)
-  o = options.fill("fully_shard", o, {process_group = false, mesh = false, reshard_after_forward = true, mp_policy = {}})
+  o = options.fill("fully_shard", o, {process_group = options.none, mesh = options.none, reshard_after_forward = true, mp_policy = {}})
   if unit_of[net] then fail "fully_shard: this module is sharded already" end
   local group = distributed.group_of("fully_shard", o.process_group or o.mesh or nil)
   local unit = {group = group, pieces = {}, places = {}, reshards = o.reshard_after_forward,

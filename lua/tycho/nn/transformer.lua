@@ -233,6 +233,7 @@ end
 
 for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   local Stack = layer(name)
+  Stack._library = nil                     -- its layer may be a program's own
   local one = name == "TransformerEncoder" and "encoder_layer" or "decoder_layer"
   -- Copies of a layer one after another, then norm, if given. It is called as the layer is. The options enable_nested_tensor and mask_check
   -- are accepted without effect.
@@ -262,6 +263,7 @@ for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
 end
 
 local Transformer = layer("Transformer")
+Transformer._library = nil                 -- as these
 -- Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation="relu",
 -- custom_encoder=, custom_decoder=, layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true): model(src, tgt, {src_mask=,
 -- tgt_mask=, memory_mask=, src_key_padding_mask=, tgt_key_padding_mask=, memory_key_padding_mask=, src_is_causal=, tgt_is_causal=,

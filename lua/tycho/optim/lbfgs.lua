@@ -9,6 +9,7 @@ local options = require "tycho.options"
 local fail = options.fail
 local ops, M = core.ops, core.methods
 local new_class = require("tycho.optim.optimizer").new_class
+local own_copy = require("tycho.optim.settings").own_copy
 
 -- The minimum within lo..hi of the cubic through two points with given slopes.
 local function cubic(x1, f1, g1, x2, f2, g2, lo, hi)
@@ -206,10 +207,10 @@ end
 LBFGS.apply_gradients = false                       -- it evaluates the loss itself, so a GradScaler can't take part
 function LBFGS:state_dict()
   local o, copy = self.param_groups[1], {params = {}}
-  for k, v in pairs(o) do if k ~= "params" then copy[k] = v end end
+  for k, v in pairs(o) do if k ~= "params" then copy[k] = own_copy(v) end end
   for i = 1, #o.params do copy.params[i] = i end
   local s, saved = self.state[o.params[1]], {}
-  for k, v in pairs(s or {}) do saved[k] = v end
+  for k, v in pairs(s or {}) do saved[k] = own_copy(v) end
   return {state = saved.d and {saved} or {}, param_groups = {copy}}
 end
 function LBFGS:check_state_dict(d)
@@ -230,7 +231,7 @@ end
 function LBFGS:load_state_dict(d)
   self:check_state_dict(d)
   local o = self.param_groups[1]
-  for k, v in pairs(d.param_groups[1]) do if k ~= "params" then o[k] = v end end
+  for k, v in pairs(d.param_groups[1]) do if k ~= "params" then o[k] = own_copy(v) end end
   self.state = {}
   if d.state[1] then self.state[o.params[1]] = saving.copied(d.state[1], o.params[1].device) end
 end

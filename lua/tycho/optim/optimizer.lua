@@ -83,7 +83,7 @@ local function add_group(self, given, known)
   for k, v in pairs(self.defaults) do group[k] = v end
   for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
   group.initial_lr = initial
-  if type(group.betas) == "table" then group.betas = {unpack(group.betas)} end
+  for k in pairs(self.defaults_of) do group[k] = settings.own_copy(group[k]) end
   for _, other in ipairs(self.param_groups) do         -- groups don't share a rate that is a tensor
     if core.is_tensor(group.lr) and group.lr == other.lr then group.lr = core.keep(ops.clone(group.lr)) end
   end
@@ -144,7 +144,7 @@ end
 -- Gives the class and its constructor, which becomes optim[name] unless the class is a user's own.
 local function new_class(name, defaults, own)
   local class = setmetatable({_name = name}, {__index = Optimizer})
-  class.__index, class.defaults_of, class.__tostring, class.optional = class, defaults, describe, {}
+  class.__index, class.defaults_of, class.__tostring, class.optional, class.own = class, defaults, describe, {}, own
   class.__newindex = function(opt, k, v)
     if defaults[k] ~= nil then fail("%s: '%s' belongs to a group: set opt.param_groups[1].%s = %s", name, k, k, text_of(v)) end
     rawset(opt, k, v)

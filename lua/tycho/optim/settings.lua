@@ -3,7 +3,13 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local M = core.methods
 local check, shown, fail = options.check, options.shown, options.fail
+local tree = require "tycho.tree"
 local settings = {}
+
+-- A setting that is a plain table, such as betas, as a table of its own: else a change of one group's would reach others.
+function settings.own_copy(v)
+  return tree.is_plain(v) and tree.map(v, function(x) return x end) or v
+end
 
 -- A group's options must be of their defaults' kinds; rates and the like must not be negative, betas are two numbers below 1.
 local NOT_NEGATIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,

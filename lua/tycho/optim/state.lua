@@ -10,7 +10,7 @@ local ops, M, program = core.ops, core.methods, core.program
 local fail, shown = options.fail, options.shown
 
 local settings = require "tycho.optim.settings"
-local check_settings, THEIRS = settings.check, settings.THEIRS
+local check_settings, THEIRS, own_copy = settings.check, settings.THEIRS, settings.own_copy
 local Optimizer = {}                       -- methods of all optimizers
 
 -- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later
@@ -21,7 +21,7 @@ function Optimizer:state_dict()
   for i, group in ipairs(self.param_groups) do
     local g = {params = {}}
     for k, v in pairs(group) do
-      if k ~= "params" then g[k] = core.is_tensor(v) and core.keep(ops.clone(v:detach())) or v end  -- a tensor rate is changed in place too
+      if k ~= "params" then g[k] = core.is_tensor(v) and core.keep(ops.clone(v:detach())) or own_copy(v) end
     end
     for k, p in ipairs(group.params) do
       n = n + 1
@@ -52,6 +52,19 @@ end
 -- State fields not copied as they are: the count, and a value that follows from it (saved by PyTorch's NAdam).
 local FOLLOWS = {step = true, mu_product = true}
 
+-- Whether the program itself has written new_state, in a class of its own or for this optimizer.
+local function has_own_state(self)
+  local of = self
+  while rawget(of, "new_state") == nil do of = getmetatable(of).__index end
+  return of == self or rawget(of, "own") == true
+end
+-- The state that parameter p begins with, to compare with a saved one. group: with all settings; s: the saved one.
+local function first_state(self, p, group, s)
+  local fresh = {}
+  no_grad(function() self:new_state(core.is_tensor(s.master) and M.to(p:detach(), "float32") or p, group, fresh) end)
+  return fresh
+end
+
 -- Copies a loaded state into the existing tensors where they match, since a captured graph steps with those. Step counts too, if the same
 -- parameters share them.
 local function into_present(old, new)
@@ -79,7 +92,7 @@ end
 -- Loads copies of what state_dict gave, Tycho's or, but for LBFGS, PyTorch's, parameter by place. Everything is checked before anything
 -- changes.
 function Optimizer:load_state_dict(d)
-  self:check_state_dict(d)
+  local dtypes = self:check_state_dict(d)
   local new, n, counts, shared, states = {}, 0, {}, setmetatable({}, {__mode = "k"}), states_in_order(d)
   for i, group in ipairs(self.param_groups) do
     for _, p in ipairs(group.params) do
@@ -89,7 +102,7 @@ function Optimizer:load_state_dict(d)
         local t = {}
         for name, v in pairs(s) do
           if not FOLLOWS[name] and core.is_tensor(v) then
-            local dtype = M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
+            local dtype = dtypes[n] and dtypes[n][name] or M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
           elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end         -- older files have a version
         end
@@ -109,7 +122,9 @@ function Optimizer:load_state_dict(d)
   for i, group in ipairs(self.param_groups) do
     if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- saved before there was a scheduler
     local lr = group.lr                    -- a tensor rate keeps its identity: recorded steps read it
-    for k, v in pairs(d.param_groups[i]) do if k ~= "params" and (not THEIRS[k] or self.defaults_of[k] ~= nil) then group[k] = v end end
+    for k, v in pairs(d.param_groups[i]) do
+      if k ~= "params" and (not THEIRS[k] or self.defaults_of[k] ~= nil) then group[k] = own_copy(v) end
+    end
     if core.is_tensor(lr) then
       no_grad(M.copy_, lr, core.is_tensor(group.lr) and group.lr or ops.full(lr.shape, group.lr, {dtype = lr.dtype}))
       group.lr = lr
@@ -120,7 +135,7 @@ function Optimizer:load_state_dict(d)
   self.state, self.sharers = new, shared
 end
 
--- Raises if load_state_dict would.
+-- Raises if load_state_dict would. Returns the dtypes of the states that the program's own class makes, by parameter and name.
 function Optimizer:check_state_dict(d)
   if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then
     fail "load_state_dict: a table with state and param_groups is needed"
@@ -128,7 +143,8 @@ function Optimizer:check_state_dict(d)
   if #d.param_groups ~= #self.param_groups then
     fail("load_state_dict: the state has %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
   end
-  local needed = {}                        -- by group: the names in its parameters' states
+  local needed, settings_of = {}, {}       -- by group: the names in its parameters' states; all settings
+  local own_state, dtypes = self.new_state and has_own_state(self), {}
   for i, g in ipairs(d.param_groups) do
     if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
     local own, all = self.param_groups[i], {}
@@ -141,8 +157,8 @@ function Optimizer:check_state_dict(d)
     for k, v in pairs(own) do all[k] = v end
     for k, v in pairs(g) do all[k] = v end
     check_settings(self, all, true)
-    needed[i] = {}
-    if self.new_state and not self.lacks then self:new_state(ops.zeros({1}), all, needed[i]) end
+    needed[i], settings_of[i] = {}, all
+    if self.new_state and not self.lacks and not own_state then self:new_state(ops.zeros({1}), all, needed[i]) end
   end
   local n, states = 0, states_in_order(d)
   for i, group in ipairs(self.param_groups) do
@@ -150,10 +166,24 @@ function Optimizer:check_state_dict(d)
       n = n + 1
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d must be a table, got %s", n, type(s)) end
-      for name, fresh in pairs(s and needed[i] or {}) do
+      local begins = s and (own_state and first_state(self, p, settings_of[i], s) or needed[i]) or {}
+      dtypes[n] = own_state and {}
+      for name, fresh in pairs(begins) do
         local v = s[name]
         if v == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
-        if core.is_tensor(fresh) and not (core.is_tensor(v) and (M.is_floating_point(v) or FOLLOWS[name])) then
+        if own_state then
+          if type(v) ~= type(fresh) or core.is_tensor(v) ~= core.is_tensor(fresh) then
+            fail("load_state_dict: '%s' of parameter %d must be a %s, got %s", tostring(name), n,
+              core.is_tensor(fresh) and "tensor" or type(fresh), shown(v))
+          end
+          if core.is_tensor(fresh) then
+            if v.shape ~= fresh.shape then
+              fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape),
+                tostring(fresh.shape))
+            end
+            dtypes[n][name] = fresh.dtype
+          end
+        elseif core.is_tensor(fresh) and not (core.is_tensor(v) and (M.is_floating_point(v) or FOLLOWS[name])) then
           fail("load_state_dict: '%s' of parameter %d must be a floating tensor, got %s", name, n, shown(v))
         end
       end
@@ -163,7 +193,7 @@ function Optimizer:check_state_dict(d)
             self._name)
         end
         local want = self.state_shape and self:state_shape(name, p) or p.shape
-        if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= want then
+        if not own_state and not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= want then
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
         end
       end
@@ -174,6 +204,7 @@ function Optimizer:check_state_dict(d)
       end
     end
   end
+  return dtypes
 end
 
 return Optimizer

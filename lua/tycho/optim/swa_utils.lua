@@ -57,7 +57,8 @@ local AveragedModel = Module:extend("AveragedModel")
 -- all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: floating buffers are averaged too; others are copied.
 function AveragedModel:init(model, o)
   if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
-  o = options.fill("AveragedModel", o, {device = false, decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
+  o = options.fill("AveragedModel", o, {device = options.none, decay = options.none, avg_fn = options.none,
+    multi_avg_fn = options.none, use_buffers = false})
   if (o.decay and 1 or 0) + (o.avg_fn and 1 or 0) + (o.multi_avg_fn and 1 or 0) > 1 then
     fail "AveragedModel: only one of decay, avg_fn and multi_avg_fn can be given"
   end
