@@ -12326,12 +12326,6 @@ function tycho.data.datasets.CIFAR100(options) end
 ---@param options? table
 function tycho.data.datasets.ImageFolder(options) end
 
---- `(o, more)` 
----@param o any
----@param more any
----@return tycho.TextFile
-function tycho.data.datasets.TextFile(o, more) end
-
 --- The number of windows.
 function classes.TextFile:size() end
 
@@ -12347,10 +12341,14 @@ function classes.TextFile:encode(text) end
 ---@param ids any
 function classes.TextFile:decode(ids) end
 
---- `(o, more)` 
----@param o any
----@param more any
-function tycho.data.datasets.TokenFile(o, more) end
+--- `({root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=})` the characters (bytes) of a text as ids from 1, in the order of their codes. Item i is a window of block_size ids, and the same window shifted by one. The first `split` of the text is for training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
+---@param options? table
+---@return tycho.TextFile
+function tycho.data.datasets.TextFile(options) end
+
+--- `({root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9})` a file of token ids from 0, uint16 or int32, as tokenizers write them. It is memory-mapped, and must not become shorter while in use. Items are windows as TextFile's, with ids from 1. Without train it is the whole file.
+---@param options? table
+function tycho.data.datasets.TokenFile(options) end
 
 --- The number of rows.
 function classes.CSV:size() end

@@ -23,7 +23,7 @@ local SECTIONS = {
     "functional/places"},
   {"Modes and settings", "modes", "functional/lib", "backends"},
   {"Random generators", "generator"},
-  {"Autograd", "autograd/init", "autograd/functional", "recompute"},
+  {"Autograd", "autograd/init", "autograd/gradcheck", "autograd/functional", "recompute"},
   {"Modules as functions", "func", "vmap"},
   {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states", "nn/moves"},
   {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/losses", "nn/grad", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/attention", "nn/parallel"},

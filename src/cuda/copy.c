@@ -194,7 +194,8 @@ cudaError_t ty_cuda_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t
     return bits ? ty_k_fill(ty_data(dst), (int)ty_itemsize(dst), bits, n, s)
       : cudaMemsetAsync(ty_data(dst), 0, (size_t)(n * ty_itemsize(dst)), s);
   }
-  ty_k_point a = {.op = -1, .k = v.kind == TY_FLOAT || ty_is_float((ty_dtype)dst->dtype) ? TY_IN_F64 : TY_IN_I64, .nin = 1, .ndim = dst->ndim, .n = n};
+  const bool wide = v.kind == TY_FLOAT || ty_is_float((ty_dtype)dst->dtype);
+  ty_k_point a = {.op = -1, .k = wide ? TY_IN_F64 : TY_IN_I64, .nin = 1, .ndim = dst->ndim, .n = n};
   memcpy(a.shape, dst->shape, sizeof a.shape);
   a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = TY_K_STRIDED};
   memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);

@@ -274,11 +274,11 @@ function Text:decode(ids)
   return table.concat(out)
 end
 
+local TEXT = {root = options.none, train = true, block_size = 128, stride = options.none, split = 0.9, transform = options.none}
 -- TextFile{root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: the characters (bytes) of a text as ids from
 -- 1, in the order of their codes. Item i is a window of block_size ids, and the same window shifted by one. The first `split` of the text
 -- is for training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
-define("TextFile", {root = options.none, train = true, block_size = 128, stride = options.none, split = 0.9,
-    transform = options.none}, function(o)
+define("TextFile", TEXT, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a text file", 0) end
   local path = o.root
   if core.list_folder(path) and exists(path .. "/input.txt") then path = path .. "/input.txt" end
@@ -316,11 +316,11 @@ function Tokens:fields()
 end
 Tokens.get = source.get
 
+local TOKENS = {root = options.none, dtype = "uint16", train = "whole", block_size = 128, stride = options.none, split = 0.9}
 -- TokenFile{root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9}: a file of token ids from 0, uint16 or int32,
 -- as tokenizers write them. It is memory-mapped, and must not become shorter while in use. Items are windows as TextFile's, with ids from
 -- 1. Without train it is the whole file.
-define("TokenFile", {root = options.none, dtype = "uint16", train = "whole", block_size = 128, stride = options.none,
-    split = 0.9}, function(o)
+define("TokenFile", TOKENS, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local width = ({uint16 = 2, int32 = 4})[o.dtype] or error("dtype must be uint16 or int32, got " .. tostring(o.dtype), 0)
   local f, why = io.open(o.root, "rb")
