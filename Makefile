@@ -337,7 +337,8 @@ test-valgrind:
 	@scripts/need "make test-valgrind" $(BUILD_PACKAGES) $(TEST_PACKAGES) valgrind
 	@$(MAKE) --no-print-directory all build/host
 	TYCHO_BUILD=build OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite --suppressions=spec/valgrind.supp \
-	  build/host $(shell command -v busted) --exclude-tags=long spec/tensor_spec.lua spec/autograd_spec.lua spec/nn_spec.lua spec/layers_spec.lua spec/attention_spec.lua spec/regression_spec.lua
+	  build/host $(shell command -v busted) --exclude-tags=long spec/tensor_spec.lua spec/autograd_spec.lua spec/nn_spec.lua spec/layers_spec.lua spec/attention_spec.lua \
+	  $(foreach s,tensors functions modules autograd optim,spec/regression_$(s)_spec.lua)
 
 build/host: spec/host.c
 	@mkdir -p $(@D)

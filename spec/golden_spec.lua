@@ -10,7 +10,7 @@ local elsewhere = {
   rand = "random_spec", randn = "random_spec", randint = "random_spec", randperm = "random_spec", uniform = "random_spec", normal = "random_spec",
   bernoulli = "random_spec", exponential = "random_spec", multinomial = "random_spec", randint_like = "random_spec", gumbel_softmax = "random_spec", rand_like = "random_spec", randn_like = "random_spec", empty_like = "its elements are anything",
   svd_lowrank = "linalg_spec", pca_lowrank = "linalg_spec", copy = "tensor_spec", fill = "tensor_spec", ["linalg.cross"] = "samples_spec",
-  as_strided_scatter = "guides_more_spec", feature_alpha_dropout = "guides_more_spec", nonzero_static = "guides_more_spec",
+  as_strided_scatter = "users_tensors_spec", feature_alpha_dropout = "users_modules_spec", nonzero_static = "users_tensors_spec",
 }
 -- Internal ops that users reach by another name.
 local also = {"index", "max_dim", "min_dim"}

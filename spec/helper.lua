@@ -34,6 +34,9 @@ function helper.close(a, b, what, tolerance, least)
   end
 end
 
+-- The same of a number or list of what is wanted, in got's dtype.
+function helper.is(want, got, tolerance) return helper.close(got, tycho.tensor(want, {dtype = got.dtype}), nil, tolerance) end
+
 -- Raises where a and b differ in shape, dtype or bits, but for those of NaNs.
 function helper.exact(a, b, what)
   what = what or "result"

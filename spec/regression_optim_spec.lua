@@ -1,0 +1,186 @@
+-- Bugs that were, of optimizers, schedules and mixed precision; values are PyTorch's.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local nn, optim = tycho.nn, tycho.optim
+local T, is, fails = tycho.tensor, helper.is, helper.fails
+local cpu = {device = "cpu"}                     -- where what is in a tensor is looked at at once
+
+describe("regressions of optimizers", function()
+  it("settings of an optimizer that ask for more state count from then on", function()
+    local function after(class, name, value)
+      local p = nn.Parameter(tycho.tensor {1})
+      local opt = optim[class]({p}, {lr = 0.1})
+      for k, g in ipairs {3, 1, 0.01} do
+        p.grad = tycho.tensor {g}
+        if k > 1 then opt.param_groups[1][name] = value end
+        opt:step()
+      end
+      return p:item()
+    end
+    assert.is_not.equal(after("RMSprop", "momentum", 0), after("RMSprop", "momentum", 0.9))
+    assert.is_not.equal(after("RMSprop", "centered", false), after("RMSprop", "centered", true))
+    assert.is_not.equal(after("Adam", "amsgrad", false), after("Adam", "amsgrad", true))
+    assert.is_not.equal(after("SGD", "momentum", 0), after("SGD", "momentum", 0.9))
+    fails("SGD: 'lr' belongs to a group: set opt.param_groups[1].lr = 0.5", function()
+      optim.SGD({nn.Parameter(tycho.ones(1))}, 0.1).lr = 0.5
+    end)
+  end)
+
+  it("momentum may begin later", function()
+    local p = nn.Parameter(tycho.ones(1))
+    local opt = optim.SGD({p}, {lr = 0.1})
+    for k = 1, 3 do
+      p.grad = tycho.ones(1)
+      opt.param_groups[1].momentum = k > 1 and 0.9 or 0
+      opt:step()
+    end
+    assert.is_true(math.abs(p:item() - 0.61) < 1e-6)
+  end)
+
+  it("NAdam's momentum follows from all betas that there were", function()
+    local f64 = {dtype = "float64"}
+    local want = {{0.995877262753, 1.995877262740}, {0.990271287491, 1.990271102699}, {0.978142817340, 1.978141624225},
+      {0.955576882217, 1.955570605313}, {0.919563377523, 1.919536685383}, {0.868851697908, 1.868758675283}}      -- PyTorch 2.15's
+    local function made(x)
+      local p = nn.Parameter(T(x, f64))
+      local opt = optim.NAdam({p}, {lr = 0.01})
+      return p, opt, optim.lr_scheduler.OneCycleLR(opt, 0.1, {total_steps = 30})
+    end
+    local function step(p, opt, schedule)
+      opt:zero_grad();
+      (p ^ 2 * T({1, 3}, f64) + p:sin()):sum():backward()
+      opt:step()
+      schedule:step()
+    end
+    local p, opt, schedule = made {1, 2}
+    local saved, position
+    for i, x in ipairs(want) do
+      step(p, opt, schedule)
+      helper.close(p:detach(), T(x, f64))
+      if i == 3 then saved, position = opt:state_dict(), schedule:state_dict() end
+      if i == 3 then for _, s in pairs(saved.state) do for k, v in pairs(s) do s[k] = k ~= "beta1_seen" and v:clone() or v end end end
+    end
+    local q = nn.Parameter(T({1}, f64))                    -- one that comes later counts for itself
+    p = nn.Parameter(T({1, 2}, f64))
+    opt = optim.NAdam({p, q}, {lr = 0.01})
+    schedule = optim.lr_scheduler.OneCycleLR(opt, 0.1, {total_steps = 30})
+    for i, x in ipairs(want) do
+      p.grad, q.grad = nil, i > 3 and T({1}, f64) or nil;
+      (p ^ 2 * T({1, 3}, f64) + p:sin()):sum():backward()
+      opt:step()
+      schedule:step()
+      helper.close(p:detach(), T(x, f64))
+    end
+    for _, file in ipairs {"Tycho's", "PyTorch's"} do
+      if file == "PyTorch's" then
+        saved.state[1].beta1_seen = nil
+        saved.state[1].mu_product = T(0.10520000755786896)
+      end
+      p, opt, schedule = made(want[3])
+      opt:load_state_dict(saved)
+      schedule:load_state_dict(position)
+      for i = 4, 6 do
+        step(p, opt, schedule)
+        helper.close(p:detach(), T(want[i], f64), file, file == "Tycho's" and 1e-10 or 1e-6)
+      end
+    end
+  end)
+
+  it("an optimizer step that fails half-way is seen as a change", function()
+    local w, g, p, q = tycho.ones(4), tycho.ones(4), tycho.ones(5, 4):t(), tycho.ones(4, 5)
+    local before = w:_version()
+    local count = tycho.zeros({}, {dtype = "int64"})
+    core.fail_alloc(1, 9)
+    local ok = pcall(core.ops.sgd_step, {w, p}, {g, q}, nil, nil, count, 0.5, nil, nil, 0, 0, 0, false, false)
+    core.fail_alloc(0)
+    assert.is_false(ok)
+    assert.equal(0, count:item())
+    assert.is_true(w:_version() > before)
+  end)
+
+  if helper.device ~= "cpu" then it("an optimizer whose state was left on another device says so", function()
+    local net = nn.Linear(2, 2):to "cpu"
+    local opt = optim.Adam(net:parameters())
+    net(tycho.ones(1, 2, {device = "cpu"})):sum():backward()
+    opt:step()
+    net:to(helper.device)
+    opt:zero_grad()
+    net(tycho.ones(1, 2)):sum():backward()
+    helper.fails("Adam: the state of a parameter of shape 2x2 is on cpu, the parameter on cuda:0", opt.step, opt)
+  end) end
+
+  it("an optimizer of one's own may begin as PyTorch's do", function()
+    local Own = optim.Optimizer:extend("Own", {factor = 3})
+    local given
+    function Own:init(params, o)
+      optim.Optimizer.init(self, params, o)
+      given = o.factor * #params
+    end
+    Own({nn.Parameter(tycho.ones(2))}, {factor = 5})
+    assert.equal(5, given)
+  end)
+
+  it("optimizers take named parameters as a list, too", function()
+    local list, net = {}, nn.Linear(2, 2)
+    for name, p in net:named_parameters() do list[#list + 1] = {name, p} end
+    for _, given in ipairs {list, {{params = list}}} do
+      local opt = optim.SGD(given, {lr = 1})
+      assert.is_true(opt.param_groups[1].params[1] == net.weight and opt.param_groups[1].params[2] == net.bias)
+    end
+  end)
+
+  it("optimizers' groups take named_parameters, and only what their own class knows", function()
+    local net = nn.Linear(2, 2)
+    local opt = optim.SGD {{params = net:named_parameters(), lr = 0.1}}
+    assert.equal(2, #opt.param_groups[1].params)
+    opt = optim.SGD({T({1}, {requires_grad = true})}, {lr = 0.1})
+    opt:add_param_group {params = net:named_parameters()}
+    assert.equal(2, #opt.param_groups[2].params)
+    optim.Optimizer:extend("Labelled", {marked = 1})
+    optim.SGD({{params = net:parameters(), marked = 2}}, {lr = 0.1})
+    for _, clip in ipairs {nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_} do
+      net(tycho.ones(1, 2)):sum():backward()
+      clip({net:parameters(), {net.weight}}, 0.1)
+    end
+    assert.equal(6, nn.utils.parameters_to_vector {net:parameters()}:numel())
+  end)
+end)
+
+describe("regressions of schedules", function()
+  it("schedules of no epochs leave the rate", function()
+    for name, rate in pairs {LinearLR = 0.25, PolynomialLR = 1} do
+      local opt = optim.SGD({tycho.zeros(1, {requires_grad = true})}, {lr = 1})
+      local schedule = optim.lr_scheduler[name](opt, {total_iters = 0, start_factor = name == "LinearLR" and 0.25 or nil})
+      for _ = 1, 3 do
+        assert.equal(rate, opt.param_groups[1].lr)
+        opt:step()
+        schedule:step()
+      end
+    end
+  end)
+
+  it("what extend doesn't call can't be defined", function()
+    local S = tycho.optim.lr_scheduler.LRScheduler:extend("S")
+    helper.fails("'init' isn't called", function() function S:init() end end)
+  end)
+end)
+
+describe("regressions of mixed precision", function()
+  it("unscale_ looks at all gradients before it changes one", function()
+    local a, b = nn.Parameter(tycho.ones(2):half()), nn.Parameter(tycho.ones(2):half())
+    local opt = optim.SGD({{params = {a}, master_weights = true}, {params = {b}}}, {lr = 0.1})
+    local scaler = tycho.amp.GradScaler {init_scale = 4}
+    scaler:scale((a:float() + b:float()):sum()):backward()
+    helper.fails("the gradient of a float16 parameter can't be unscaled", scaler.unscale_, scaler, opt)
+    assert.equal("float16", a.grad.dtype)
+    is({4, 4}, a.grad)
+  end)
+
+  it("cuda.amp.autocast is of GPUs alone", function()
+    local function dtype() return tycho.mm(tycho.ones(2, 2, cpu), tycho.ones(2, 2, cpu)).dtype end
+    assert.equal("float32", tycho.cuda.amp.autocast(dtype))
+    assert.equal("float32", (tycho.cuda.amp.autocast({dtype = "bfloat16"}, dtype)))
+    assert.equal("bfloat16", tycho.amp.autocast(dtype))
+  end)
+end)
