@@ -544,3 +544,19 @@ describe("regressions of progress bars", function()
     helper.fails("progress: with options, argument 1 must be the list itself", tycho.utils.progress, (pairs {4}), {desc = "x"})
   end)
 end)
+
+describe("regressions of datasets: those", function()
+  it("joined have the sizes that they have now", function()
+    local set = data.TensorDataset(tycho.range(1, 8))
+    local part = data.Subset(set, {1, 2, 3})
+    local both = data.ConcatDataset {part, set}
+    assert.equal(11, both:size())
+    part.indices = {1, 2, 3, 4}
+    assert.equal(12, both:size())
+    assert.equal(8, both:get(12))
+  end)
+
+  it("without items have no random positions", function()
+    fails("RandomSampler: num_samples is 5, but there are no items", data.RandomSampler, 0, {num_samples = 5})
+  end)
+end)

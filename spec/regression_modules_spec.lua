@@ -2,8 +2,8 @@
 local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = require "spec.helper"
-local nn, F = tycho.nn, tycho.nn.functional
-local T, is, fails = tycho.tensor, helper.is, helper.fails
+local nn, F, func = tycho.nn, tycho.nn.functional, tycho.func
+local T, is, fails, close = tycho.tensor, helper.is, helper.fails, helper.close
 local i64, f64, inf, nan = {dtype = "int64"}, {dtype = "float64"}, math.huge, 0 / 0
 
 describe("regressions of losses", function()
@@ -86,7 +86,7 @@ describe("regressions of convolutions, pools and grids", function()
   end)
 
   it("convolutions in bfloat16 have their gradients whatever the number of channels and the dilation #cpu", function()
-    local function close(c, o, size, kernel, options)
+    local function same_gradients(c, o, size, kernel, options)
       options = options or {groups = 1}
       local x, w = tycho.randn(2, c, unpack(size)):bfloat16(), tycho.randn(o, c, kernel, kernel):bfloat16()
       local g = tycho.randn(F.conv2d(x, w, options).shape):bfloat16()
@@ -96,15 +96,15 @@ describe("regressions of convolutions, pools and grids", function()
         return tycho.grad({y}, {a, b}, {g:to(y.dtype)})
       end
       local want = gradients(x:double(), w:double())
-      for i, got in ipairs(gradients(x, w)) do helper.close(got:double(), want[i], "gradient " .. i, 0.02) end
+      for i, got in ipairs(gradients(x, w)) do helper.same_gradients(got:double(), want[i], "gradient " .. i, 0.02) end
     end
-    close(4, 3, {5, 6}, 1)
-    close(32, 21, {6, 10}, 1)
-    close(5, 7, {1, 30}, 1)
-    close(17, 16, {12, 32}, 3, {dilation = {2, 1}})
-    close(33, 8, {12, 40}, 3, {dilation = 3, padding = 3})
+    same_gradients(4, 3, {5, 6}, 1)
+    same_gradients(32, 21, {6, 10}, 1)
+    same_gradients(5, 7, {1, 30}, 1)
+    same_gradients(17, 16, {12, 32}, 3, {dilation = {2, 1}})
+    same_gradients(33, 8, {12, 40}, 3, {dilation = 3, padding = 3})
     local x, w = tycho.randn(1, 3, 5, 6):bfloat16(), tycho.randn(3, 2, 1, 1):bfloat16()
-    helper.close(tycho.conv_transpose2d(x, w):double(), tycho.conv_transpose2d(x:double(), w:double()), nil, 0.02)
+    helper.same_gradients(tycho.conv_transpose2d(x, w):double(), tycho.conv_transpose2d(x:double(), w:double()), nil, 0.02)
   end)
 
   it("pools' gradients check their windows, since saved traces may ask for any", function()
@@ -407,5 +407,103 @@ describe("regressions of modules' utilities", function()
     assert.equal(1, nn.init.calculate_gain("leaky_relu", {param = 1}))
     local packed = nn.utils.rnn.pack_padded_sequence(tycho.ones(3, 2, 1), {lengths = {3, 2}})
     assert.equal(5, packed.data:size(1))
+  end)
+end)
+
+describe("regressions of functional_call", function()
+  local Slow = nn.Module:extend("Slow")
+  function Slow:init()
+    self.l = nn.Linear(2, 2)
+    self:register_buffer("calls", tycho.zeros({}))
+  end
+  function Slow:forward(x)
+    if coroutine.running() then coroutine.yield() end
+    self.calls = self.calls + 1
+    return self.l(x)
+  end
+
+  it("leaves what forward assigns", function()
+    local net = Slow()
+    local thread = coroutine.create(func.functional_call)
+    coroutine.resume(thread, net, {["l.bias"] = tycho.zeros(2)}, tycho.ones(1, 2))
+    assert(coroutine.resume(thread))
+    assert.equal(1, net.calls:item())
+  end)
+
+  it("refuses another coroutine while one is within, and restores", function()
+    local net = Slow()
+    local weight, x = net.l.weight, tycho.ones(1, 2)
+    local first = coroutine.create(func.functional_call)
+    assert(coroutine.resume(first, net, {["l.weight"] = tycho.zeros(2, 2)}, x))
+    local second = coroutine.create(func.functional_call)
+    local ok, err = coroutine.resume(second, net, {["l.weight"] = tycho.ones(2, 2)}, x)
+    assert.is_false(ok)
+    assert.is_truthy(err:find("functional_call: another coroutine is within a functional_call of this Slow", 1, true), err)
+    local _, y = coroutine.resume(first)
+    close(y, net.l.bias:view(1, 2))
+    assert.is_true(rawequal(weight, net.l.weight))
+    second = coroutine.create(func.functional_call)
+    assert(coroutine.resume(second, net, {["l.weight"] = tycho.ones(2, 2)}, x))
+    local _, z = coroutine.resume(second)
+    close(z, net.l.bias:view(1, 2) + 2)
+  end)
+
+  it("may stand in one another", function()
+    local net = nn.Linear(2, 2, {bias = false})
+    local Outer = nn.Module:extend("Outer")
+    function Outer:init() self.net = net end
+    function Outer:forward(x) return func.functional_call(net, {weight = tycho.zeros(2, 2)}, x), net(x) end
+    local y, z = func.functional_call(Outer(), {["net.weight"] = tycho.ones(2, 2)}, tycho.ones(1, 2))
+    close(y, tycho.zeros(1, 2))
+    close(z, tycho.full({1, 2}, 2))
+  end)
+end)
+
+describe("regressions of Sequential", function()
+  it("keeps what a replaced forward, or a layer of the program's own within an encoder, has kept", function()
+    local kept
+    local lin = nn.Linear(2, 2)
+    function lin:forward(x)
+      kept = nn.Linear.forward(self, x)
+      return kept
+    end
+    nn.Sequential(lin, nn.ReLU())(tycho.ones(1, 2))
+    assert.equal("1x2", tostring(kept.shape))
+    local Layer = nn.Module:extend("Layer")
+    function Layer:init() self.l = nn.Linear(4, 4) end
+    function Layer:forward(x)
+      self.last = self.l(x)
+      return self.last
+    end
+    local encoder = nn.TransformerEncoder(Layer(), 1)
+    nn.Sequential(encoder, nn.Linear(4, 4))(tycho.ones(1, 3, 4))
+    assert.equal("1x3x4", tostring(encoder.layers[1].last.shape))
+  end)
+
+  it("refuses a list with a hole", function()
+    fails("Sequential: item 2 of the list is nil", nn.Sequential, {nn.ReLU(), nil, nn.ReLU()})
+  end)
+end)
+
+describe("regressions of modules: one", function()
+  it("that holds its compiled stand-in is collected", function()
+    local gone = setmetatable({}, {__mode = "v"})
+    do
+      local net = nn.Linear(2, 2)
+      net.fast = tycho.compile(net)
+      gone[1] = net
+    end
+    for _ = 1, 3 do collectgarbage() end
+    assert.is_nil(gone[1])
+  end)
+
+  it("keeps a field whose new value is refused", function()
+    local m = nn.Module()
+    m["a.b"] = 3
+    fails("names can't have dots", function() m["a.b"] = nn.ReLU() end)
+    assert.equal(3, m["a.b"])
+    local Net = nn.Module:extend("Net")
+    function Net:block() end
+    fails("the class has a method of that name", function() Net().block = nn.ReLU() end)
   end)
 end)

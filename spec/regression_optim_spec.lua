@@ -3,8 +3,9 @@ local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = require "spec.helper"
 local nn, optim = tycho.nn, tycho.optim
-local T, is, fails = tycho.tensor, helper.is, helper.fails
+local T, is, fails, close = tycho.tensor, helper.is, helper.fails, helper.close
 local cpu = {device = "cpu"}                     -- where what is in a tensor is looked at at once
+local function ones(...) return nn.Parameter(tycho.ones(...)) end
 
 describe("regressions of optimizers", function()
   it("settings of an optimizer that ask for more state count from then on", function()
@@ -182,5 +183,87 @@ describe("regressions of mixed precision", function()
     assert.equal("float32", tycho.cuda.amp.autocast(dtype))
     assert.equal("float32", (tycho.cuda.amp.autocast({dtype = "bfloat16"}, dtype)))
     assert.equal("bfloat16", tycho.amp.autocast(dtype))
+  end)
+end)
+
+describe("regressions of optimizers' states: one", function()
+  -- One with a count of its own, a number for each row and column, and a wider dtype than the parameter's.
+  local Own = optim.Optimizer:extend("Own", {lr = 0.1})
+  function Own:new_state(p, _, s)
+    s.seen, s.calls = tycho.zeros({}, {dtype = "int64"}), 0
+    s.rows, s.columns = tycho.zeros(p.shape[1]), tycho.zeros(1, p.shape[2], {dtype = "float64"})
+  end
+  function Own:rule(group, p, g, s, _, write)
+    s.calls = s.calls + 1
+    write(s.seen, s.seen + 1)
+    write(s.rows, s.rows + g:mean(2))
+    write(s.columns, s.columns + g:mean(1, {keepdim = true}))
+    write(p, p - group.lr * g)
+  end
+
+  it("holds what the program's own class makes, and is loaded #cpu", function()
+    local p, q = ones(2, 3), ones(2, 3)
+    local opt, other = Own({p}), Own({q})
+    p.grad = tycho.ones(2, 3)
+    opt:step()
+    other:load_state_dict(opt:state_dict())
+    local s = other.state[q]
+    assert.same({1, "int64", "float64", 1}, {s.seen:item(), s.seen.dtype, s.columns.dtype, s.calls})
+    close(s.rows, tycho.ones(2))
+    q.grad = tycho.ones(2, 3)
+    other:step()
+    assert.same({2, 2}, {s.seen:item(), s.calls})
+  end)
+
+  it("doesn't fit another shape, or a number in place of a tensor #cpu", function()
+    local p = ones(2, 3)
+    local opt = Own({p})
+    p.grad = tycho.ones(2, 3)
+    opt:step()
+    local d = opt:state_dict()
+    d.state[1].rows = tycho.zeros(3)
+    fails("load_state_dict: 'rows' of parameter 1 has shape 3; it must be 2", opt.load_state_dict, opt, d)
+    d.state[1].rows = 1
+    fails("load_state_dict: 'rows' of parameter 1 must be a tensor, got 1", opt.load_state_dict, opt, d)
+    d.state[1].rows = nil
+    fails("load_state_dict: the state of parameter 1 has no 'rows'", opt.load_state_dict, opt, d)
+  end)
+
+  it("shares no table of settings", function()
+    local a, b = optim.Adam({ones(1)}), optim.Adam({ones(1)})
+    local d = a:state_dict()
+    a.param_groups[1].betas[1] = 0.5
+    assert.equal(0.9, d.param_groups[1].betas[1])
+    b:load_state_dict(d)
+    b.param_groups[1].betas[1] = 0.25
+    assert.equal(0.9, d.param_groups[1].betas[1])
+  end)
+
+  it("keeps L-BFGS's lists as they were", function()
+    local p = nn.Parameter(tycho.tensor({1.5, -2}))
+    local opt = optim.LBFGS({p}, {max_iter = 3})
+    local function closure()
+      opt:zero_grad()
+      local loss = ((p * tycho.tensor({1, 10})) ^ 4):sum() + (p ^ 2):sum()
+      loss:backward()
+      return loss
+    end
+    opt:step(closure)
+    local d = opt:state_dict()
+    local n = #d.state[1].dirs
+    opt:step(closure)
+    assert.equal(n, #d.state[1].dirs)
+  end)
+end)
+
+describe("regressions of optimizers: they", function()
+  it("have tables of settings of their own", function()
+    local a, b = optim.Muon({ones(2, 2)}), optim.Muon({ones(2, 2)})
+    a.param_groups[1].ns_coefficients[1] = 0
+    assert.equal(3.4445, b.param_groups[1].ns_coefficients[1])
+    assert.equal(3.4445, optim.Muon({ones(2, 2)}).param_groups[1].ns_coefficients[1])
+    local r = optim.Rprop({{params = {ones(1)}}, {params = {ones(1)}}}, {etas = {0.5, 1.2}})
+    r.param_groups[1].etas[1] = 0.25
+    assert.equal(0.5, r.param_groups[2].etas[1])
   end)
 end)

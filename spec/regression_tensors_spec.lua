@@ -3,7 +3,7 @@ local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = require "spec.helper"
 local nn = tycho.nn
-local T, is, fails = tycho.tensor, helper.is, helper.fails
+local T, is, fails, close = tycho.tensor, helper.is, helper.fails, helper.close
 local i64 = {dtype = "int64"}
 local function gc() collectgarbage() collectgarbage() end
 
@@ -378,5 +378,35 @@ describe("regressions of memory", function()
     assert.is_nil(debug.getmetatable(program).__gc(keep))
     assert.is_nil(debug.getmetatable(keep).__gc(io.stdout))
     collectgarbage() collectgarbage()
+  end)
+end)
+
+describe("regressions of scopes", function()
+  it("ends where its results are nested too deeply", function()
+    local y = tycho.scope(function()
+      fails("tables nested too deeply", tycho.scope, function()
+        local root = {}
+        local at = root
+        for _ = 1, 20000 do
+          at.n = {}
+          at = at.n
+        end
+        return root
+      end)
+      return tycho.ones(2)
+    end)
+    close(y, tycho.ones(2))
+  end)
+end)
+
+describe("regressions of a number -0", function()
+  it("keeps its sign", function()
+    local zero = -1 / math.huge
+    local x = tycho.ones(1)
+    assert.equal(-math.huge, 1 / (x * zero)[1])
+    assert.equal(-1, tycho.copysign(x, zero)[1])
+    assert.equal(-math.huge, 1 / x:clone():fill_(zero)[1])
+    assert.equal(-math.huge, 1 / tycho.ones(2, 2):t():select(1, 1):fill_(zero)[1])
+    assert.equal("int64", (tycho.ones(1, {dtype = "int64"}) + zero).dtype)
   end)
 end)
