@@ -11202,34 +11202,13 @@ function tycho.optim.swa_utils.get_ema_avg_fn(decay) end
 ---@param model any
 function tycho.optim.swa_utils.AveragedModel:update_parameters(model) end
 
---- `(loader, model, device=)` recomputes batch norm's running statistics, as means over the loader's batches, whose first field is the input: for an averaged model, which has never run.
+--- `(loader, model, {device=})` recomputes batch norm's running statistics, as means over the loader's batches, whose first field is the input: for an averaged model, which has never run.
 ---@param loader any
 ---@param model any
----@param device? any
-function tycho.optim.swa_utils.update_bn(loader, model, device) end
+---@param options? table
+function tycho.optim.swa_utils.update_bn(loader, model, options) end
 
 tycho.optim.lr_scheduler = {}
-tycho.optim.lr_scheduler.LRScheduler = {}
---- `(self, name, signature)` A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults. Instead of lr_at there may be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and self.optimizer.param_groups.
----@param self any
----@param name any
----@param signature any
-function tycho.optim.lr_scheduler.LRScheduler.extend(self, name, signature) end
-
---- `(epoch)` Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
----@param epoch any
-function classes.Scheduler:step(epoch) end
-
---- A list of the rates that it set last, one for each group.
-function classes.Scheduler:get_last_lr() end
-
---- Its position and settings, as a table of numbers, for tycho.save.
-function classes.Scheduler:state_dict() end
-
---- `(d)` Continues from what state_dict gave, Tycho's or PyTorch's. The current rates belong to the optimizer, and come with its state.
----@param d any
-function classes.Scheduler:load_state_dict(d) end
-
 --- `(optimizer, step_size, gamma=0.1, last_epoch=-1)` lr * gamma^floor(epoch / step_size)
 ---@param optimizer any
 ---@param step_size any
@@ -11388,6 +11367,27 @@ function tycho.optim.swa_utils.SWALR(optimizer, swa_lr, anneal_epochs, anneal_st
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps) end
 
+tycho.optim.lr_scheduler.LRScheduler = {}
+--- `(self, name, signature)` A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults. Instead of lr_at there may be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and self.optimizer.param_groups.
+---@param self any
+---@param name any
+---@param signature any
+function tycho.optim.lr_scheduler.LRScheduler.extend(self, name, signature) end
+
+--- `(epoch)` Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
+---@param epoch any
+function classes.Scheduler:step(epoch) end
+
+--- A list of the rates that it set last, one for each group.
+function classes.Scheduler:get_last_lr() end
+
+--- Its position and settings, as a table of numbers, for tycho.save.
+function classes.Scheduler:state_dict() end
+
+--- `(d)` Continues from what state_dict gave, Tycho's or PyTorch's. The current rates belong to the optimizer, and come with its state.
+---@param d any
+function classes.Scheduler:load_state_dict(d) end
+
 tycho.amp = {}
 --- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. device: by default all; dtype: by default float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 ---@param fn any
@@ -11512,9 +11512,10 @@ tycho.jit = {}
 ---@param example any
 function tycho.jit.trace(model, example, ...) end
 
---- `(path)` Writes one safetensors file: the tensors under their names, and the program as JSON in the metadata.
+--- `(path, more)` Writes one safetensors file: the tensors under their names, and the program as JSON in the metadata.
 ---@param path any
-function classes.traced:save(path) end
+---@param more any
+function classes.traced:save(path, more) end
 
 --- `(path, {device=})` the module that save() wrote. The whole file is checked before it is used.
 ---@param path any

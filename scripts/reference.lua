@@ -30,7 +30,7 @@ local SECTIONS = {
   {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},
   {"nn.init", "nn/init_functions"},
   {"Optimizers", "optim/init", "optim/optimizer", "optim/state", "optim/lbfgs", "optim/composed", "optim/swa_utils"},
-  {"Learning rates", "optim/lr_scheduler"},
+  {"Learning rates", "optim/lr_scheduler", "optim/schedule"},
   {"Mixed precision", "amp/init", "amp/debug"},
   {"Compiled steps", "compile/init"},
   {"Traces", "jit/init", "jit/freeze"},
@@ -510,7 +510,7 @@ function M.collect(root)
     {"ctx", hidden(tycho.autograd, "Context"), "autograd/init"}, {"Optimizer", hidden(optim.Optimizer, "Optimizer"), "optim/optimizer"},
     {"Optimizer", {add_param_group = optim.SGD.add_param_group}, "optim/optimizer"},          -- which each class has for itself
     {"LBFGS", getmetatable(optim.LBFGS).__index, "optim/lbfgs"},
-    {"Scheduler", hidden(optim.lr_scheduler.LRScheduler, "Scheduler"), "optim/lr_scheduler"},
+    {"Scheduler", hidden(optim.lr_scheduler.LRScheduler, "Scheduler"), "optim/schedule"},
     {"PackedSequence", hidden(nn.utils.rnn, "Packed"), "nn/sequences"},
     {"GradScaler", hidden(tycho.amp, "Scaler"), "amp/init"}, {"compiled", hidden({tycho.compile}, "Compiled"), "compile/init"},
     {"traced", hidden(tycho.jit, "Traced"), "jit/init"},

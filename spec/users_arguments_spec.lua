@@ -5,7 +5,6 @@ local nn, F, optim = tycho.nn, tycho.nn.functional, tycho.optim
 local close, fails, device = helper.close, helper.fails, helper.device
 local cpu = {device = "cpu"}
 
--- First, for one case goes through what tycho.optim holds, which must not have lr_scheduler yet.
 describe("users' programs", function()
   it("give functions, optimizers and scalers PyTorch's arguments by place", function()
     local function x() return tycho.tensor {-1, 2} end
@@ -24,7 +23,8 @@ describe("users' programs", function()
     fails("SGD: argument 'momentum' is given twice", optim.SGD, {p}, 1e-3, 0.9, {momentum = 1})
     assert.equal(7, optim.LBFGS({p}, 1, 7).param_groups[1].max_iter)
     for name, class in pairs(optim) do                   -- every place is a setting of its class
-      for k in (type(class) == "table" and class.defaults_of and class.places or ""):gmatch "%S+" do
+      local is_class = type(class) == "table" and (getmetatable(class) or {}).__call
+      for k in (is_class and class.places or ""):gmatch "%S+" do
         assert.is_true(class({nn.Parameter(tycho.ones(2, 2))}).param_groups[1][k] ~= nil, name .. " " .. k)
       end
     end
@@ -399,5 +399,89 @@ describe("users' errors", function()
     local ok, e = pcall(tycho.neg, require("ffi").new("double", 2))
     assert.is_false(ok)
     assert.is_nil(e:find "tonumber")
+  end)
+end)
+
+describe("users' options", function()
+  local data = tycho.data
+  local L, set = optim.lr_scheduler, data.TensorDataset(tycho.ones(4, 2))
+  local function sgd() return optim.SGD({nn.Parameter(tycho.ones(2))}, {lr = 0.1, momentum = 0.9}) end
+  local function x() return tycho.ones(2, 3) end
+
+  it("are of the kind of their defaults", function()
+    fails("RandomSampler: replacement must be true or false, got 'no'", data.RandomSampler, 4, {replacement = "no"})
+    fails("DistributedSampler: shuffle must be true or false, got 0", data.DistributedSampler, 4, {num_replicas = 2, rank = 0, shuffle = 0})
+    fails("RandomSampler: seed must be a whole number from 0, got 'x'", data.RandomSampler, 4, {seed = "x"})
+    fails("load_state_dict: strict must be true or false, got 'no'", nn.ReLU().load_state_dict, nn.ReLU(), {}, {strict = "no"})
+    fails("register_buffer: persistent must be true or false, got 0", nn.ReLU().register_buffer, nn.ReLU(), "b", x(), {persistent = 0})
+    fails("backward: retain_graph must be true or false, got 'no'", function()
+      x():requires_grad_():sum():backward({retain_graph = "no"})
+    end)
+    fails("Normal: validate_args must be true or false, got 'x'", tycho.distributions.Normal, 0, 1, {validate_args = "x"})
+    fails("MixedPrecisionPolicy: param_dtype must be a floating dtype, got 'zzz'",
+      tycho.distributed.fsdp.MixedPrecisionPolicy, {param_dtype = "zzz"})
+    fails("fill_diagonal_: wrap must be true or false, got 'no'", function() x():fill_diagonal_(1, "no") end)
+    fails("make_grid: value_range must be a list of two numbers, got 5", tycho.utils.make_grid, tycho.ones(1, 3, 2, 2),
+      {normalize = true, value_range = 5})
+    fails("state_dict: prefix must be a string, got a table", nn.ReLU().state_dict, nn.ReLU(), {prefix = {}})
+  end)
+
+  it("of schedules are checked where these are made", function()
+    fails("CyclicLR: step_size_down must be a number above 0, got -2", L.CyclicLR, sgd(), 0.1, 1, {step_size_down = -2})
+    fails("CyclicLR: base_momentum must be a number from 0, got 'x'", L.CyclicLR, sgd(), 0.1, 1, {base_momentum = "x"})
+    fails("OneCycleLR: epochs must be a whole number from 1, got 'x'", L.OneCycleLR, sgd(), 0.1, {epochs = "x", steps_per_epoch = 5})
+    fails("OneCycleLR: div_factor must be a number above 0, got 0", L.OneCycleLR, sgd(), 0.1, {total_steps = 10, div_factor = 0})
+    fails("ReduceLROnPlateau: patience must be a number from 0, got -1", L.ReduceLROnPlateau, sgd(), {patience = -1})
+    fails("LinearLR: total_iters must be a number from 0, got -3", L.LinearLR, sgd(), {total_iters = -3})
+    local opt = sgd()
+    local s = L.ConstantLR(opt, {factor = 0, total_iters = 2})
+    opt:step()
+    for _ = 1, 3 do s:step() end
+    assert.equal(0.1, opt.param_groups[1].lr)
+  end)
+
+  it("that there aren't are refused", function()
+    local loader = data.DataLoader(set, {batch_size = 2})
+    fails("Prefetcher: unknown option 'zzz'; there are no options", data.Prefetcher, loader, "cpu", {zzz = 1})
+    fails("checkpoint: unknown option 'use_reentrnt'; did you mean 'use_reentrant'?", tycho.utils.checkpoint, function(v) return v end,
+      x(), {use_reentrnt = false})
+    fails("update_bn: unknown option 'devicq'", optim.swa_utils.update_bn, {}, nn.ReLU(), {devicq = "cpu"})
+    fails("save_npy: unknown option 'zzz'", tycho.save_npy, "x.npy", x(), {zzz = 1})
+    fails("fill_diagonal_: unknown option 'wrp'; did you mean 'wrap'?", function() x():fill_diagonal_(1, {wrp = true}) end)
+    fails("geometric_: unknown option 'q'", function() x():geometric_(0.5, {q = 1}) end)
+    fails("size: unknown option 'dimq'; the only option is dim", function() x():size({dimq = 1}) end)
+    fails("requires_grad_: unknown option 'on'", function() x():requires_grad_({on = true}) end)
+  end)
+
+  it("name arguments that may stand by place", function()
+    local y = x()
+    assert.same({3, 1, true}, {y:size({dim = 2}), y:stride({dim = 2}), y:is_contiguous({memory_format = "contiguous"})})
+    assert.is_false(y:requires_grad_({requires_grad = false}).requires_grad)
+    y:random_({low = 2, high = 2})
+    assert.equal(2, y[{1, 1}])
+    y:log_normal_({mean = 0, std = 1e-6})
+    assert.near(1, y[{1, 1}], 1e-4)
+    y:fill_diagonal_({value = 5})
+    assert.equal(5, y[{2, 2}])
+    local n = 0
+    for i, column in y:iter({dim = 2}) do n = n + i * #column end
+    assert.equal(12, n)
+    local net = nn.Linear(2, 2)
+    assert.is_false(net:train({on = false}).training)
+    assert.equal(2, sgd():step({closure = function() return 2 end}))
+    nn.utils.parametrizations.weight_norm(net)
+    assert.is_true(nn.utils.parametrize.is_parametrized(net, {name = "weight"}))
+  end)
+end)
+
+describe("users who call a class's methods", function()
+  it("are told to make a module", function()
+    for name, fn in pairs {train = function() nn.Linear:train() end, children = function() nn.Linear:children() end,
+        clone = function() nn.Linear:clone() end, compile = function() nn.Linear:compile() end,
+        buffer = function() nn.Linear:register_buffer("a", tycho.ones(1)) end,
+        hook = function() nn.Linear:register_forward_hook(print) end} do
+      local ok, err = pcall(fn)
+      assert.is_truthy(not ok and err:find("Linear is a class: make a module with Linear(...)", 1, true), name .. ": " .. tostring(err))
+    end
   end)
 end)

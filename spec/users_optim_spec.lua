@@ -335,7 +335,8 @@ describe("users' schedules", function()
     fails("has a list of 2 schedulers", function()
       L.ChainedScheduler({s, L.ExponentialLR(opt, 0.9)}):load_state_dict {schedulers = {{last_epoch = 1}}}
     end)
-    s:load_state_dict {last_epoch = 2, step = 5, gamma = "x", optimizer = 3}       -- a state can't be a method, nor of another type
+    fails("'gamma' of a StepLR must be a number, got 'x'", s.load_state_dict, s, {last_epoch = 2, gamma = "x"})
+    s:load_state_dict {last_epoch = 2, step = 5, optimizer = 3}                    -- a state can't be a method, nor of another type
     s:step()
     assert.near(0.001, opt.param_groups[1].lr, 1e-12)
   end)

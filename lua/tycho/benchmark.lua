@@ -62,6 +62,7 @@ end
 -- timeit(number=1000000): times that many calls in a row: a measurement {median=, mean=, iqr=, times=, number_per_run=}, in seconds per
 -- call, that prints as text.
 function Timer:timeit(number)
+  number = options.named("timeit", "number", number)
   number = options.whole("timeit", "number", number or 1000000, 1)
   return under(self, function() return measured(self, {row(self, number) / number}, number) end)
 end
@@ -69,7 +70,7 @@ end
 -- gives a measurement as timeit's.
 function Timer:blocked_autorange(o)
   local least = options.fill("blocked_autorange", o, {min_run_time = 0.2}).min_run_time
-  options.number("blocked_autorange", "min_run_time", least, 1e-6)
+  if not (least >= 1e-6 and least < math.huge) then fail("blocked_autorange: min_run_time must be seconds from 1e-6, got %g", least) end
   return under(self, function()
     local number, took = 1, row(self, 1)
     while took < math.min(1e-3, least / 10) do
@@ -94,6 +95,9 @@ function benchmark.Timer(stmt, o)
     sub_label = options.none, description = options.none, env = options.none})
   if o.setup and not callable(o.setup) then fail("Timer: option 'setup' must be a function, got %s", options.shown(o.setup)) end
   options.whole("Timer", "num_threads", o.num_threads, 1)
+  for _, name in ipairs {"label", "sub_label", "description", "env"} do
+    if o[name] and type(o[name]) ~= "string" then fail("Timer: %s must be a string, got %s", name, options.shown(o[name])) end
+  end
   return setmetatable({stmt = stmt, setup = o.setup or nil, num_threads = o.num_threads, label = o.label or nil,
     sub_label = o.sub_label or nil, description = o.description or nil, env = o.env or nil}, Timer)
 end

@@ -148,7 +148,8 @@ end
 
 -- save(step, {name = member, ...}): saves the state dicts of members that have one, others as values (any that tycho.save takes), and all
 -- random generators. Everything is copied now. Once this save has begun, raises any error of the previous one.
-function Manager:save(step, members)
+function Manager:save(step, members, more)
+  options.no_more("save", more)
   options.whole("save", "argument 1 (step)", step, 0)
   check_members("save: argument 2", members)
   local before = finish(self)
@@ -254,7 +255,8 @@ end
 
 -- restore(step, {name = member, ...}): loads into members that have load_state_dict, and into tensors; restores the random generators;
 -- gives the step, and a table of the plain values.
-function Manager:restore(step, members)
+function Manager:restore(step, members, more)
+  options.no_more("restore", more)
   options.whole("restore", "argument 1 (step)", step, 0)
   if members ~= nil then check_members("restore: argument 2", members) end
   local failed = finish(self)
@@ -268,7 +270,8 @@ end
 
 -- restore_latest{name = member, ...}: as restore, with the newest intact checkpoint; reports newer, damaged ones on stderr. nil if there is
 -- none; an error if all are damaged.
-function Manager:restore_latest(members)
+function Manager:restore_latest(members, more)
+  options.no_more("restore_latest", more)
   if members ~= nil then check_members("restore_latest: argument 1", members) end
   local failed, last = finish(self), nil
   if failed then io.stderr:write(failed, "\n") end

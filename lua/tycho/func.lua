@@ -178,6 +178,7 @@ end
 -- gives a list for such results their structure: one value, or a list for several results (each: it gives them one by one), and aux(given),
 -- which gives fn's further results as given(result).
 local function flat_results(who, fn, has_aux)
+  options.expect(who, 1, fn, modes.callable(fn), "a function")
   local places, further
   local function flat(...)
     local out, list = options.pack(fn(...)), {}

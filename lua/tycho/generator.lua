@@ -14,6 +14,7 @@ local function is_generator(v) return getmetatable(v) == class end
 -- Generator(device="cpu"): a random generator separate from the device's. Functions that draw take it as {generator = g}: randn, uniform_,
 -- randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the same numbers as the device's own.
 local function new(_, device)
+  device = options.named("Generator", "device", device)
   local ok, x = pcall(core.ops.empty, {0}, {device = device or "cpu"})
   if not ok then fail("%s", (options.bare(x):gsub("^empty: argument %d", "Generator: argument 1"):gsub("^empty", "Generator"))) end
   return setmetatable({device = x.device}, class):manual_seed(67280421310721)
@@ -97,6 +98,7 @@ end
 
 -- A seed from the options: seed itself, or one that their generator draws now. Both together are an error.
 local function seed_of(who, o)
+  if o.seed then options.whole(who, "seed", o.seed, 0) end
   if not o.generator then return o.seed end
   if o.seed then fail("%s: seed and generator exclude each other", who) end
   return of(who, o.generator, "cpu"):draw(core.ops.randint, 0, 2 ^ 52, {1}, {device = "cpu"}):item()

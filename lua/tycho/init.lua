@@ -120,7 +120,7 @@ tycho.arange = function() fail("arange: there is no arange; range(first, last, s
 functional.method("where", function(a, cond, b) return ops.where(cond, a, b) end)     -- PyTorch's order for the method
 -- for i, row in x:iter(dim) do: the slices along a dim (1 unless given), each a view.
 functional.method("iter", function(x, dim)
-  dim = dim or 1
+  dim = options.named("iter", "dim", dim) or 1
   local i, n = 0, M.size(x, dim)
   return function()
     i = i + 1

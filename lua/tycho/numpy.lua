@@ -61,7 +61,8 @@ function numpy.load_npy(path, o)
 end
 
 -- save_npy(path, x): a tensor as a .npy file; bfloat16 becomes float32.
-function numpy.save_npy(path, x)
+function numpy.save_npy(path, x, more)
+  options.no_more("save_npy", more)
   x = writable("save_npy", x, "argument 2")
   options.file("save_npy", path, function() core.file_write(path, header(x), x) end)
 end
@@ -85,7 +86,8 @@ function numpy.load_npz(path, o)
 end
 
 -- save_npz(path, {name = tensor, ...}): writes a .npz file; a list's names are arr_0, arr_1, ...
-function numpy.save_npz(path, tensors)
+function numpy.save_npz(path, tensors, more)
+  options.no_more("save_npz", more)
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
     fail("save_npz: argument 2 must be a table of tensors, got " .. options.shown(tensors))
   end

@@ -18,6 +18,12 @@ end
 
 local function grid(who, x, o)
   o = options.fill(who, o, OPTIONS)
+  if o.value_range then
+    local range = o.value_range
+    if type(range) ~= "table" or type(range[1]) ~= "number" or type(range[2]) ~= "number" then
+      fail("%s: value_range must be a list of two numbers, got %s", who, options.shown(range))
+    end
+  end
   if type(x) == "table" and not core.is_tensor(x) then x = core.ops.stack(x, 1) end
   if not core.is_tensor(x) or M.dim(x) < 2 or M.dim(x) > 4 then
     fail("%s: argument 1 must be a tensor NxCxHxW, CxHxW or HxW, or a list of tensors, got %s", who,

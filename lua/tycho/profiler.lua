@@ -113,6 +113,7 @@ function Profile:table(o)
     if a[o.sort_by] ~= b[o.sort_by] then return a[o.sort_by] > b[o.sort_by] end
     return a.place < b.place
   end)
+  options.whole("table", "row_limit", o.row_limit, 0)
   local head = {"name", "calls", "self CPU", "%", "CPU", "CPU a call"}
   if gpu > 0 then for _, name in ipairs {"self GPU", "%", "GPU", "GPU a call"} do head[#head + 1] = name end end
   local bytes = o.sort_by == "memory"
@@ -184,7 +185,7 @@ function profiler.schedule(o)
   for name, v in pairs(o) do options.whole("schedule", name, v, name == "active" and 1 or 0) end
   local round = o.wait + o.warmup + o.active
   return function(step)
-    step = step - o.skip_first
+    step = options.whole("schedule", "argument 1 (step)", step, 0) - o.skip_first
     if step >= 0 and o.skip_first_wait > 0 then step = step + o.wait end
     local place = step % round
     if step < 0 or (o.repeats > 0 and step >= o.repeats * round) or place < o.wait then return "none" end

@@ -330,6 +330,8 @@ local OPTIONS = {preserve_rng_state = true, use_reentrant = true, determinism_ch
 -- Whether v is a table of these. A table that has other names, too, is an argument of fn, unless a name that is of checkpoints alone is
 -- among them.
 local TELLING = {preserve_rng_state = true, use_reentrant = true, determinism_check = true}
+local TELLING_NAMES = {}
+for k in pairs(TELLING) do TELLING_NAMES[#TELLING_NAMES + 1] = k end
 local function is_options(who, v)
   if not plain(v) or next(v) == nil then return false end
   local all, some = true, false
@@ -339,7 +341,9 @@ local function is_options(who, v)
     end
     all, some = all and OPTIONS[k] ~= nil, some or TELLING[k]
   end
-  if some then options.check(who, v, OPTIONS) end
+  local near = nil                         -- a misspelled one of those
+  for k in pairs(v) do near = near or type(k) == "string" and core.nearest(k, TELLING_NAMES) end
+  if some or near and not all then options.check(who, v, OPTIONS) end
   return all
 end
 -- The value of an option save, a name or a list of names, as a list.

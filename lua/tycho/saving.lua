@@ -175,7 +175,7 @@ function saving.save(path, value, o)
   if value == nil then fail("save: argument 2 (value) is missing") end
   o = options.fill("save", o, {max_shard_size = options.none})
   if o.max_shard_size then
-    if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then
+    if type(o.max_shard_size) ~= "number" or not (o.max_shard_size >= 1 and o.max_shard_size < 2 ^ 53) then
       fail("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size))
     end
     if not is_flat(value) then fail("save: max_shard_size is for a flat table of tensors, such as a state dict") end

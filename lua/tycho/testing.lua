@@ -103,6 +103,7 @@ local RANGES = {bool = {0, 2}, uint8 = {0, 10}}
 function testing.make_tensor(shape, o)
   o = options.fill("make_tensor", o, {dtype = "float32", device = options.none, low = options.none, high = options.none,
     requires_grad = false, exclude_zero = false, noncontiguous = false})
+  if type(o.dtype) ~= "string" then fail("make_tensor: dtype must be a dtype, got %s", shown(o.dtype)) end
   if core.is_tensor(shape) or type(shape) ~= "table" and type(shape) ~= "number" then
     fail("make_tensor: argument 1 (shape) must be a list of sizes, got %s", shown(shape))
   end

@@ -71,8 +71,24 @@ static int dim_argument(lua_State *L, const ty_tensor *t, const char *who) {
   return (int)d;
 }
 
+/* Argument 2 where it stands in a table under its name, {dim = 2}, the method's only option. */
+static void named(lua_State *L, const char *who, const char *name) {
+  if (lua_type(L, 2) != LUA_TTABLE) return;
+  if (lua_getmetatable(L, 2)) { lua_pop(L, 1); return; }
+  lua_pushnil(L);
+  while (lua_next(L, 2)) {
+    if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), name))
+      ty_throw(L, "%s: unknown option '%s'; the only option is %s", who, lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2)
+        : lua_typename(L, lua_type(L, -2)), name);
+    lua_pop(L, 1);
+  }
+  lua_getfield(L, 2, name);
+  lua_replace(L, 2);
+}
+
 static int size(lua_State *L) {
   ty_tensor *t = ty_check_any(L, 1, "size", "argument 1");
+  named(L, "size", "dim");
   if (lua_isnoneornil(L, 2)) ty_push_list(L, t->shape, t->ndim, 0, true);
   else lua_pushnumber(L, (lua_Number)t->shape[dim_argument(L, t, "size")]);
   return 1;
@@ -80,6 +96,7 @@ static int size(lua_State *L) {
 
 static int stride(lua_State *L) {
   ty_tensor *t = ty_check_any(L, 1, "stride", "argument 1");
+  named(L, "stride", "dim");
   if (lua_isnoneornil(L, 2)) ty_push_list(L, t->stride, t->ndim, 0, true);
   else lua_pushnumber(L, (lua_Number)t->stride[dim_argument(L, t, "stride")]);
   return 1;
@@ -90,10 +107,7 @@ static int numel(lua_State *L) { lua_pushnumber(L, (lua_Number)ty_numel(ty_check
 /* x, memory_format; also {memory_format=} */
 static int is_contiguous(lua_State *L) {
   const ty_tensor *t = ty_check_any(L, 1, "is_contiguous", "argument 1");
-  if (lua_istable(L, 2)) {
-    lua_getfield(L, 2, "memory_format");
-    lua_replace(L, 2);
-  }
+  named(L, "is_contiguous", "memory_format");
   const char *format = lua_isnoneornil(L, 2) ? "contiguous" : lua_tostring(L, 2);
   if (format && !strcmp(format, "channels_last")) lua_pushboolean(L, t->ndim == 4 && ty_is_channels_last(t));
   else if (format && (!strcmp(format, "contiguous") || !strcmp(format, "preserve"))) lua_pushboolean(L, ty_is_contiguous(t));
@@ -293,6 +307,7 @@ static int newindex_event(lua_State *L) {
 
 static int requires_grad_(lua_State *L) {
   ty_state_of(L);
+  named(L, "requires_grad_", "requires_grad");
   if (!lua_isnoneornil(L, 2) && lua_type(L, 2) != LUA_TBOOLEAN)
     return ty_throw(L, "requires_grad_: argument 2 must be a boolean, got %s", ty_type_text(L, 2));
   set_requires_grad(L, "requires_grad_", lua_isnoneornil(L, 2) || lua_toboolean(L, 2));

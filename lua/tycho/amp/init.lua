@@ -58,6 +58,7 @@ end
 
 -- is_autocast_enabled(device=): whether autocast is on here for "cpu" or "cuda", or by default for either; and its dtype.
 function amp.is_autocast_enabled(device)
+  device = options.named("is_autocast_enabled", "device", device)
   local dtype
   local known = device == nil or type(device) == "string" and usual[device:match "^%a+"]
   options.expect("is_autocast_enabled", 1, device, known, "'cpu' or 'cuda'")

@@ -27,6 +27,7 @@ local retaining = setmetatable({}, {__mode = "k"})
 
 -- Adds the gradients of outputs, weighted by grads, to .grad of the leaves; or of inputs, if given.
 local function onto(who, outputs, grads, inputs, retain, create)
+  if retain ~= nil and type(retain) ~= "boolean" then fail("%s: retain_graph must be true or false, got %s", who, options.shown(retain)) end
   if retain == nil then retain = create end
   if create then options.warn(who, "with create_graph .grad holds its leaf: set it to nil afterwards, or use tycho.grad, or both leak") end
   if inputs == nil then
@@ -73,7 +74,8 @@ end
 autograd.backward = core.define("autograd.backward",
   "outputs:any, grads:any?, retain_graph:any?, create_graph:bool=false, *, inputs:any?",
   function(outputs, grads, retain, create, inputs)
-    options.expect("autograd.backward", 1, outputs, type(list(outputs)) == "table", "a tensor or a list of tensors")
+    options.expect("autograd.backward", 1, outputs, type(list(outputs)) == "table" and core.is_tensor(list(outputs)[1]),
+      "a tensor or a list of tensors")
     onto("autograd.backward", list(outputs), by_output("autograd.backward", grads, outputs), inputs, retain, create)
   end)
 
@@ -116,6 +118,7 @@ autograd.grad = core.define("grad",
       end
     end
     if retain == nil then retain = create end
+    if type(retain) ~= "boolean" then fail("grad: retain_graph must be true or false, got %s", options.shown(retain)) end
     if batched then
       return by_row(outputs, inputs, by_output("grad", grads, outputs), retain, {create_graph = create, allow_unused = unused,
         materialize_grads = zeros})

@@ -6,6 +6,7 @@ local transforms = require "tycho.data.transforms"
 local resident = require "tycho.data.resident"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
+local modes = require "tycho.modes"
 local fail = options.fail
 local fill, bare, shown = options.fill, options.bare, options.shown
 local datasets = {}
@@ -63,10 +64,6 @@ function Pictures:to(device)
 end
 
 local function pictures(t)
-  if t.transform and type(t.transform) ~= "function" and
-      not (type(t.transform) == "table" and getmetatable(t.transform) and getmetatable(t.transform).__call) then
-    error("transform must be a function or one of tycho.data.transforms, got " .. type(t.transform), 0)
-  end
   t.transform = t.transform or nil
   t.targets, t.class_to_idx = t.labels, {}
   for i, class in ipairs(t.classes or {}) do t.class_to_idx[class] = i end
@@ -89,6 +86,10 @@ local function define(name, defaults, make)
     if o.train ~= nil and type(o.train) ~= "boolean" and o.train ~= defaults.train then
       fail("%s: train must be true or false, got %s", name, shown(o.train))
     end
+    if o.transform and not modes.callable(o.transform) then
+      fail("%s: transform must be a function or one of tycho.data.transforms, got %s", name, shown(o.transform))
+    end
+    if o.block_size ~= nil then options.whole(name, "block_size", o.block_size, 1) end
     local ok, d = pcall(make, o)
     if not ok then fail(name .. ": " .. tostring(bare(d))) end
     d.name = name

@@ -374,9 +374,10 @@ Prefetcher.__index = Prefetcher
 -- Prefetcher(loader, device="cuda"): iterates as the loader does, with batches on the device: the next batch is copied meanwhile, on a
 -- stream of its own, from pinned memory (the loader's pin_memory) without blocking the host. On the CPU it passes batches on. Field waited:
 -- the seconds spent waiting for batches.
-local function prefetcher(loader, device)
+local function prefetcher(loader, device, more)
   if type(loader) ~= "table" or type(loader.iter) ~= "function" then fail("Prefetcher: argument 1 must be a loader") end
   if type(device) == "table" then device = options.fill("Prefetcher", device, {device = "cuda"}).device end
+  options.no_more("Prefetcher", more)
   device = device or "cuda"
   if type(device) ~= "string" then
     fail("Prefetcher: argument 2 (device) must be a device such as 'cuda' or 'cuda:0', got " .. type(device))

@@ -95,6 +95,7 @@ function samplers.SubsetRandomSampler(list, o)
   o = fill("SubsetRandomSampler", o, {seed = options.none, generator = options.none})
   local ok, t = pcall(function() return core.is_tensor(list) and core.methods.cpu(list) or core.from_value(list, "int64") end)
   if not ok or core.methods.dim(t) ~= 1 then fail("SubsetRandomSampler: argument 1 must list positions, got %s", options.shown(list)) end
+  if #t > 0 and ops.amin(t):item() < 1 then fail("SubsetRandomSampler: positions count from 1, got %g", ops.amin(t):item()) end
   return setmetatable({list = core.keep(core.methods.long(t)), n = #t,
     seed = generator.seed_of("SubsetRandomSampler", o)}, Listed)
 end
@@ -235,6 +236,10 @@ function samplers.batches_of(s, n)
       ends[#ends + 1] = #all
     end
     return positions_of(#all > 0 and all or none(), n, "batch_sampler"), ends
+  end
+  if type(s.iter) ~= "function" and next(s) == nil or core.is_module(s) then
+    error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " ..
+      (core.is_module(s) and "a module" or "an empty one"), 0)
   end
   local own = {}
   if type(s.iter) ~= "function" then

@@ -122,12 +122,14 @@ local function per_channel(who, mean, std)
   return {"normalize", #mean, mean[1], mean[2] or 0, mean[3] or 0, mean[4] or 0, std[1], std[2] or 1, std[3] or 1, std[4] or 1}
 end
 
+-- An error of what name calls, without the place and the names in front.
+local function without_names(name, e) return (options.bare(e):gsub("^" .. name .. ": ", ""):gsub("^transforms: ", "")) end
 -- Defines a transform. Its constructor raises what C finds wrong with a step, rather than the first picture.
 local function define(name, signature, fn)
   transforms[name] = core.define(name, signature, function(...)
     local t = fn(...)
     local ok, e = pcall(core.check_transforms, t.steps)
-    if not ok then fail(name .. ": " .. options.bare(e):gsub("^" .. name .. ": ", ""):gsub("^transforms: ", "")) end
+    if not ok then fail("%s: %s", name, without_names(name, e)) end
     return t
   end)
 end
@@ -446,13 +448,17 @@ end)
 local function fixed(name, signature, step)
   functional[name] = core.define(name, "x, " .. signature, function(x, ...)
     local ok, y = pcall(run, x, {step(...)}, false)
-    if not ok then fail(name .. ": " .. tostring(y):gsub("^transforms: ", "")) end
+    if not ok then fail("%s: %s", name, without_names(name, y)) end
     return y
   end)
 end
 -- crop(x, top, left, height, width): the rectangle whose first row is top and first column left, from 1; parts outside the picture are 0.
 -- These functions take a picture (C, H, W), or a batch of pictures.
-fixed("crop", "top:int, left:int, height:int, width:int", function(top, left, h, w) return {"crop", top - 1, left - 1, h, w} end)
+fixed("crop", "top:int, left:int, height:int, width:int", function(top, left, h, w)
+  options.whole("crop", "top", top, 1)
+  options.whole("crop", "left", left, 1)
+  return {"crop", top - 1, left - 1, h, w}
+end)
 -- center_crop(x, size): as CenterCrop.
 fixed("center_crop", "size:pair", function(size) return {"center_crop", size[1], size[2]} end)
 -- resize(x, size, {interpolation="bilinear", antialias=true}): as Resize.

@@ -118,6 +118,9 @@ local function class(name, signature, parent, own)
     local self = setmetatable({event_shape = {}}, c)
     local o = options.arguments(name, signature .. (signature == "" and "*" or ", *") .. ", validate_args=nil", ...)
     if o.validate_args == nil then o.validate_args = validates and not unchecked end     -- inner ones are as those that make them
+    if type(o.validate_args) ~= "boolean" then
+      fail("%s: validate_args must be true or false, got %s", name, options.shown(o.validate_args))
+    end
     self.validate = o.validate_args
     if self.validate then refuse_nan(name, signature, o) end
     local before = unchecked

@@ -2,7 +2,8 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local shown = require("tycho.options").shown
+local options = require "tycho.options"
+local shown = options.shown
 local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
 local F = lib.functions
 
@@ -224,7 +225,10 @@ def("as_strided_scatter",
 -- matrix with more rows than columns the diagonal restarts after one further row.
 function M.fill_diagonal_(x, value, again)
   local n = M.dim(x)
-  if type(again) == "table" then again = again.wrap end
+  if type(value) == "table" and not core.is_tensor(value) then
+    local o = options.arguments("fill_diagonal_", "value, wrap=false", value)
+    value, again = o.value, o.wrap
+  else again = options.arguments("fill_diagonal_", "value, wrap=false", value, again).wrap end
   if again and n == 2 and x.shape[1] > x.shape[2] and x.shape[2] > 0 then
     for first = 1, x.shape[1], x.shape[2] + 1 do
       M.fill_(ops.diagonal(ops.slice(x, 1, first, math.min(first + x.shape[2] - 1, x.shape[1]))), value)

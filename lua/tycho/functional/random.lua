@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local drawing = require("tycho.generator").drawing
+local options = require "tycho.options"
 local ops, M = core.ops, core.methods
 local def, fail = lib.def, lib.fail
 
@@ -34,30 +35,34 @@ lib.set("normal_", M.normal_)
 
 -- In-place functions, as in PyTorch.
 local function open_unit(x) return lib.open_unit(x.shape, "float64", x.device) end
-local function drawn(name, fn)
+-- fn(x, ...) with the arguments of signature in their order.
+local function drawn(name, signature, fn)
+  local order = options.names(signature)
   M[name] = drawing(name, function(x, ...)
     if not core.is_tensor(x) then fail(name, "argument 1 must be a tensor, got %s", type(x)) end
     if x.requires_grad and x.is_leaf and core.is_grad_enabled() then
       fail(name, "a leaf that requires grad can't be changed in place outside no_grad")
     end
-    return M.copy_(x, fn(x, ...))
+    local o, args = options.arguments(name, signature, ...), {}
+    for i, k in ipairs(order) do args[i] = o[k] end
+    return M.copy_(x, fn(x, unpack(args, 1, #order)))
   end)
 end
 local function need_above(name, what, v)
   if v ~= nil and not (type(v) == "number" and v > 0) then fail(name, "%s must be a number above 0, got %s", what, tostring(v)) end
 end
 -- log_normal_(mean=1, std=2): in place, e to the power of draws from a normal distribution of this mean and deviation.
-drawn("log_normal_", function(x, mean, std)
+drawn("log_normal_", "mean=1, std=2", function(x, mean, std)
   need_above("log_normal_", "std", std)
-  return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) + (mean or 1))
+  return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * std + mean)
 end)
 -- cauchy_(median=0, sigma=1): in place, draws from a Cauchy distribution.
-drawn("cauchy_", function(x, median, sigma)
+drawn("cauchy_", "median=0, sigma=1", function(x, median, sigma)
   need_above("cauchy_", "sigma", sigma)
-  return ops.tan((open_unit(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0)
+  return ops.tan((open_unit(x) - 0.5) * math.pi) * sigma + median
 end)
 -- geometric_(p): in place, the number of trials of probability p (0 < p < 1) up to the first success: whole numbers from 1.
-drawn("geometric_", function(x, p)
+drawn("geometric_", "p", function(x, p)
   if type(p) ~= "number" or not (p > 0 and p < 1) then
     fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p))
   end
@@ -65,7 +70,7 @@ drawn("geometric_", function(x, p)
 end)
 -- random_(low, high): in place, whole numbers from low to high, both included; random_(high) from 0; random_() up to the largest for which
 -- the dtype holds all whole numbers.
-drawn("random_", function(x, low, high)
+drawn("random_", "low=nil, high=nil", function(x, low, high)
   if high == nil then low, high = 0, low end
   local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1,
     int64 = 2 ^ 53, uint8 = 255, bool = 1}

@@ -122,6 +122,7 @@ def("equal", "a, b", "whether both have the same shape and elements (a boolean)"
 end)
 def("isclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|",
   function(a, b, rtol, atol, equal_nan)
+    if not (rtol >= 0 and atol >= 0) then fail("isclose", "rtol and atol must not be negative, got %g and %g", rtol, atol) end
     if a.dtype == "bool" and b.dtype == "bool" then return ops.eq(a, b) end
     local gap, scale
     if M.is_floating_point(a) or M.is_floating_point(b) then gap, scale = ops.abs(a - b), b

@@ -5,9 +5,9 @@
 -- call, which check their arguments; so a file can only name ops of the table and its own tensors. Invariant: a program that load() has
 -- checked can fail only as an op fails: with an error.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail, check = options.fail, options.check
 local module = require "tycho.nn.module"
-local check = require("tycho.options").check
 local P = require "tycho.jit.program"
 local trace = require "tycho.jit.trace"
 local ops, M = core.ops, core.methods
@@ -221,7 +221,8 @@ end
 
 ---- files ----
 -- Writes one safetensors file: the tensors under their names, and the program as JSON in the metadata.
-function Traced:save(path)
+function Traced:save(path, more)
+  options.no_more("save", more)
   if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
   local p, tensors = inside(self)
   local entries, names, data, nodes, first_of = {}, {}, {}, {}, {}

@@ -167,6 +167,7 @@ local function empty_lists()
   return lists
 end
 function hooks.add(self, ...)
+  if not core.is_module(self) then fail("%s is a class: make a module with %s(...)", self._name, self._name) end
   if not rawget(self, "_hooks") then rawset(self, "_hooks", empty_lists()) end
   return put(rawget(self, "_hooks"), ...)
 end

@@ -7,8 +7,7 @@
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
-local fail = options.fail
-local check, bare = options.check, options.bare
+local fail, bare = options.fail, options.bare
 local hooks = require "tycho.nn.hooks"
 local takes = require "tycho.nn.takes"
 local M = core.methods
@@ -60,9 +59,13 @@ local function part(m, name)
   return stands_for[v] or v
 end
 
+local function need_instance(m)
+  if not is_module[m] then fail("%s is a class: make a module with %s(...)", m._name, m._name) end
+end
 -- The names of a module's parts, in order. A list's members are its raw fields, whoever set them, also Lua's table functions: they are
 -- counted anew, without the holes that m[2] = nil leaves, and come before named parts.
 local function order_of(m)
+  need_instance(m)
   if not m._is_list then return m._order end
   local order, kinds, n = {}, m._kinds, 0
   for i = 1, table.maxn(m) do
@@ -224,6 +227,7 @@ function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "registe
 -- compiling the whole training step as one function is faster. A clone() isn't compiled. Gives the module. tycho.compile(net) instead
 -- leaves net as it is, and gives a module that stands in for it.
 function Module:compile(o)
+  need_instance(self)
   rawset(self, "_compiled", require "tycho.compile"(function(...) return as_written(self, ...) end, o))
   return self
 end
@@ -233,6 +237,7 @@ end
 -- Deep:init calls Net.init(self, ...) before it assigns anything.
 function Module:extend(name)
   name = name or "Module"
+  if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
   local class = {_name = name, _super = self}
   class.__index = class
   local instance = {_class = class, __newindex = assign, __call = run, __tostring = function(m) return describe(m, "", {}) end,
@@ -297,6 +302,7 @@ function Module.init() end
 function Module:forward() fail(self._name .. " has no forward") end
 
 local function taken(who, self, name, kind)
+  need_instance(self)
   if type(name) ~= "string" or name == "" or name:find(".", 1, true) then
     fail("%s: argument 1 must be a name without dots, got %s", who, options.shown(name))
   end
@@ -309,14 +315,14 @@ end
 -- persistent = false: left out of state dicts.
 function Module:register_buffer(name, value, o)
   if o == false then o = {persistent = false} end
-  if o ~= nil then check("register_buffer", o, {persistent = true}) end
+  o = options.fill("register_buffer", o, {persistent = true})
   if value ~= nil and not core.is_tensor(value) then
     fail("register_buffer: the %s's buffer '%s' must be a tensor or nil, got %s", self._name, tostring(name), type(value))
   end
   taken("register_buffer", self, name, "buffer")
   put(self, "buffer", name, value and core.keep(value))
   local passing = rawget(self, "_passing") or {}
-  passing[name] = o and o.persistent == false or nil
+  passing[name] = not o.persistent or nil
   rawset(self, "_passing", passing)
 end
 -- As self[name] = parameter; value: a Parameter, or nil, which only reserves the name.
@@ -341,7 +347,7 @@ Module.register_module = Module.add_module
 -- Calls fn for every part of a kind below m, with its dotted name, in order; only once each, unless seen is nil. within: the modules on the
 -- path to m.
 local function walk(m, kind, prefix, seen, fn, within)
-  if not is_module[m] then fail("%s is a class: make a module with %s(...)", m._name, m._name) end
+  need_instance(m)
   within = within or {}
   if within[m] then return end             -- a module may contain its own container
   within[m] = true
@@ -504,6 +510,7 @@ local on_the_way = {}                     -- modules whose train() is running, s
 -- train(on=true): sets training mode for the module and all within it: dropout drops, batch norm uses the batch's statistics. Gives the
 -- module.
 function Module:train(on)
+  on = options.named("train", "on", on)
   if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
   if on_the_way[self] then return self end
   if observer then for _, o in pairs(observers) do if o.switched then o.switched(self) end end end
@@ -544,6 +551,7 @@ function exports.zero_grads(params, o)
 end
 -- requires_grad_(on=true): whether the parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
 function Module:requires_grad_(on)
+  on = options.named("requires_grad_", "on", on)
   if on ~= nil and type(on) ~= "boolean" then fail("requires_grad_: argument 1 must be true or false, got %s", options.shown(on)) end
   for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end
   return self

@@ -27,7 +27,10 @@ function normalized.weight_norm(m, ...)
   end)
 end
 -- remove_weight_norm(module, name="weight"): makes module[name] a parameter again, with its last value. Gives the module.
-function normalized.remove_weight_norm(m, name) return remove("remove_weight_norm", "weight_norm", m, name or "weight", {"_g", "_v"}) end
+function normalized.remove_weight_norm(m, name)
+  name = options.named("remove_weight_norm", "name", name)
+  return remove("remove_weight_norm", "weight_norm", m, name or "weight", {"_g", "_v"})
+end
 
 -- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): from now on module[name] is the parameter name_orig divided
 -- by its largest singular value, which power iteration updates at each forward in training. dim: the outputs' dim, by default 1, for
@@ -36,6 +39,8 @@ function normalized.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
   local name, w = o.name, begin("spectral_norm", m, o.name)
   options.whole("spectral_norm", "n_power_iterations", o.n_power_iterations, 1)
+  options.number("spectral_norm", "eps", o.eps, 0)
+  if o.dim ~= nil then options.whole("spectral_norm", "dim", o.dim) end
   local dim = o.dim or (m._name:find "^ConvTranspose" and 2 or 1)
   local rows, cols = unpack(no_grad(lib.matrix_along, w, dim).shape)
   m:register_parameter(name .. "_orig", w)
@@ -59,6 +64,7 @@ function normalized.spectral_norm(m, ...)
 end
 -- remove_spectral_norm(module, name="weight"): makes module[name] a parameter again, with its last value. Gives the module.
 function normalized.remove_spectral_norm(m, name)
+  name = options.named("remove_spectral_norm", "name", name)
   return remove("remove_spectral_norm", "spectral_norm", m, name or "weight", {"_orig", "_u", "_v"})
 end
 

@@ -69,6 +69,7 @@ end
 -- is_parametrized(module, name=): whether that tensor of the module, or without name any, is parametrized.
 function parametrize.is_parametrized(m, name)
   need_module("is_parametrized", m)
+  name = options.named("is_parametrized", "name", name)
   if name then return list_of(m, name) ~= nil end
   return rawget(rawget(m, "_parts"), "parametrizations") ~= nil
 end
@@ -217,6 +218,8 @@ function parametrizations.spectral_norm(m, ...)
   local w = m[o.name]
   if not core.is_tensor(w) then fail("spectral_norm: the %s has no parameter '%s'", m._name, tostring(o.name)) end
   options.whole("spectral_norm", "n_power_iterations", o.n_power_iterations, 1)
+  options.number("spectral_norm", "eps", o.eps, 0)
+  if o.dim ~= nil then options.whole("spectral_norm", "dim", o.dim) end
   local dim = o.dim or (m._name:find "^ConvTranspose" and 2 or 1)
   return parametrize.register_parametrization(m, o.name, SpectralNorm(w, o.n_power_iterations, dim, o.eps))
 end

@@ -46,6 +46,11 @@ function sequences.unpad_sequence(padded, lengths, o)
     fail("unpad_sequence: a tensor and the sequences' lengths are needed, got %s and %s", options.shown(padded), options.shown(lengths))
   end
   local out = {}
+  local L = padded.shape[o.batch_first and 2 or 1]
+  for i, n in ipairs(lengths) do
+    options.whole("unpad_sequence", "length " .. i, n, 0)
+    if n > L then fail("unpad_sequence: length %d is %d, the padded sequences have %d", i, n, L) end
+  end
   for i, n in ipairs(lengths) do out[i] = ops.slice(M.select(padded, o.batch_first and 1 or 2, i), 1, 1, n) end
   return out
 end
@@ -167,7 +172,9 @@ end
 function sequences.pad_packed_sequence(p, ...)
   local o = options.arguments("pad_packed_sequence", "batch_first=false, padding_value=0, total_length=nil", ...)
   if not sequences.is(p) then fail("pad_packed_sequence: argument 1 must be a PackedSequence, got %s", options.shown(p)) end
+  if o.total_length ~= nil then options.whole("pad_packed_sequence", "total_length", o.total_length, 1) end
   local n, steps = p.batch_sizes[1], o.total_length or #p.batch_sizes
+  if steps * n > 2 ^ 31 then fail("pad_packed_sequence: total_length is too large, %d", steps) end
   if steps < #p.batch_sizes then
     fail("pad_packed_sequence: total_length must be at least %d, the longest sequence's, got %s", #p.batch_sizes,
       tostring(steps))

@@ -382,6 +382,14 @@ end
 
 ---- fully_shard ----
 local POLICY = {param_dtype = options.none, reduce_dtype = options.none, output_dtype = options.none, cast_forward_inputs = true}
+local FLOATING = {float16 = true, bfloat16 = true, float32 = true, float64 = true}
+local function policy_of(who, o)
+  o = options.fill(who, o, POLICY)
+  for _, k in ipairs {"param_dtype", "reduce_dtype", "output_dtype"} do
+    if o[k] and not FLOATING[o[k]] then fail("%s: %s must be a floating dtype, got %s", who, k, options.shown(o[k])) end
+  end
+  return o
+end
 
 -- Checks, before anything changes, and gives a list of net's parameters that aren't sharded yet.
 local function fresh_of(net)
@@ -416,7 +424,7 @@ function fsdp.fully_shard(net, o)
   if unit_of[net] then fail "fully_shard: this module is sharded already" end
   local group = distributed.group_of("fully_shard", o.process_group or o.mesh or nil)
   local unit = {group = group, pieces = {}, places = {}, reshards = o.reshard_after_forward,
-    policy = options.fill("fully_shard: mp_policy", o.mp_policy, POLICY)}
+    policy = policy_of("fully_shard: mp_policy", o.mp_policy)}
   for _, k in ipairs {"param_dtype", "reduce_dtype", "output_dtype"} do unit.policy[k] = unit.policy[k] or nil end
   local fresh, kinds = fresh_of(net), {}
   replicas.compare("fully_shard", net, group, entry_of)
@@ -468,7 +476,7 @@ function fsdp.register_fsdp_forward_method(net, name)
 end
 
 -- MixedPrecisionPolicy{param_dtype=, reduce_dtype=, output_dtype=, cast_forward_inputs=true}: fully_shard's mp_policy.
-function fsdp.MixedPrecisionPolicy(o) return options.fill("MixedPrecisionPolicy", o, POLICY) end
+function fsdp.MixedPrecisionPolicy(o) return policy_of("MixedPrecisionPolicy", o) end
 
 ---- optimizers' states ----
 -- Calls fn(entry, tensor) for each tensor of the state of a part, in the same order in all processes; its result replaces the tensor.
@@ -484,14 +492,21 @@ local function each_part(opt, state, fn)
     end
   end
 end
+local function need_optimizer(who, opt)
+  options.expect(who, 1, opt, type(opt) == "table" and type(opt.param_groups) == "table", "an optimizer")
+end
 -- optim_state_dict(opt): the optimizer's state_dict() with whole tensors; all processes must call it, and get it.
 function fsdp.optim_state_dict(opt)
+  need_optimizer("optim_state_dict", opt)
   local state = opt:state_dict()
   no_grad(each_part, opt, state, whole_of)
   return state
 end
 -- load_optim_state_dict(opt, state): loads such a state, or one of an optimizer of the whole model.
 function fsdp.load_optim_state_dict(opt, state)
+  need_optimizer("load_optim_state_dict", opt)
+  options.expect("load_optim_state_dict", 2, state, type(state) == "table" and type(state.state) == "table" and
+    type(state.param_groups) == "table", "an optimizer's state dict")
   local copy = {state = {}, param_groups = state.param_groups}
   for n, s in pairs(state.state) do
     copy.state[n] = {}

@@ -24,6 +24,7 @@ end
 -- parameters themselves, not detached.
 function Module:state_dict(o)
   o = fill("state_dict", o, {prefix = "", keep_vars = false})
+  if type(o.prefix) ~= "string" then fail("state_dict: prefix must be a string, got %s", options.shown(o.prefix)) end
   local out = {}
   each_module(self, o.prefix, function(m, prefix) hooks.call(m, "before_state", m, prefix, o.keep_vars) end)
   for _, kind in ipairs {"parameter", "buffer"} do

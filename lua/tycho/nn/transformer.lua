@@ -275,6 +275,9 @@ function Transformer:init(...)
   local shared = {dim_feedforward = o.dim_feedforward, dropout = o.dropout, activation = o.activation,
     layer_norm_eps = o.layer_norm_eps, batch_first = o.batch_first, norm_first = o.norm_first, bias = o.bias}
   local function norm() return nn.LayerNorm(o.d_model, {eps = o.layer_norm_eps, bias = o.bias}) end
+  for _, k in ipairs {"custom_encoder", "custom_decoder"} do
+    if o[k] ~= nil and not module.is_module(o[k]) then lib.fail("Transformer: %s must be a module, got %s", k, lib.shown(o[k])) end
+  end
   self.encoder = o.custom_encoder or
     nn.TransformerEncoder(nn.TransformerEncoderLayer(o.d_model, o.nhead, shared), o.num_encoder_layers, norm())
   self.decoder = o.custom_decoder or

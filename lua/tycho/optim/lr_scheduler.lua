@@ -3,218 +3,22 @@
 -- an initial_lr, which its state has.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local schedule = require "tycho.optim.schedule"
 local fail = options.fail
-local no_grad = require("tycho.modes").no_grad
-local schedulers = {}
+local schedulers, Scheduler, new_class = schedule.classes, schedule.Scheduler, schedule.new_class
+local as_number, set_rate, rates_of, rates_in, advance = schedule.as_number, schedule.set_rate, schedule.rates_of, schedule.rates_in,
+  schedule.advance
+local need, from_zero, one_of, of_group, each = schedule.need, schedule.from_zero, schedule.one_of, schedule.of_group, schedule.each
 
-local Scheduler = {}
-Scheduler.__index = Scheduler
-
-local WITHOUT_EPOCH = {ChainedScheduler = true, ReduceLROnPlateau = true}
-
-local function as_number(lr) return core.is_tensor(lr) and lr:item() or lr end
-
--- signature: as options.lua describes; last_epoch comes last. Gives the class and its constructor, which becomes schedulers[name] unless
--- the class is a user's own.
-local function new_class(name, signature, own)
-  if not WITHOUT_EPOCH[name] then signature = (signature == "" and "" or signature .. ", ") .. "last_epoch=-1" end
-  local class = setmetatable({_name = name}, {__index = Scheduler})
-  class.__index = class
-  class.__tostring = function(self)
-    local rates = {}
-    for i, group in ipairs(self.optimizer.param_groups) do rates[i] = ("%g"):format(as_number(group.lr)) end
-    return ("%s(epoch %d, lr %s)"):format(name, self.last_epoch, table.concat(rates, ", "))
-  end
-  local made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
-    if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then fail(name .. ": argument 1 must be an optimizer") end
-    local self = setmetatable({optimizer = optimizer, last_epoch = -1}, class)
-    for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
-    for k, v in pairs(options.defaults(signature)) do
-      if type(v) == "number" and type(self[k]) ~= "number" then fail("%s: %s must be a number, got %s", name, k, options.shown(self[k])) end
-      if type(v) == "number" and self[k] ~= self[k] then fail("%s: %s must be a number, got nan", name, k) end
-    end
-    self.resumed = self.last_epoch ~= -1 or nil
-    for i, g in ipairs(self.resumed and optimizer.param_groups or {}) do
-      if not g.initial_lr then fail("%s: last_epoch is given, but group %d of the optimizer has no initial_lr", name, i) end
-    end
-    self.last_epoch = self.last_epoch + 1
-    self:begin()
-    self:set()
-    self.resumed = nil
-    return self
-  end})
-  if not own then schedulers[name] = made end
-  return class, made
-end
-
-schedulers.LRScheduler = {}
--- A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives
--- the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every).
--- Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults. Instead of lr_at there may
--- be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and
--- self.optimizer.param_groups.
-function schedulers.LRScheduler:extend(name, signature)
-  if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
-  local class, made = new_class(name, signature or "", true)
-  function class:lr_at() fail("%s: a method lr_at(epoch, base, i), or get_lr(), is needed", self._name) end
-  getmetatable(made).__newindex = function(_, k, v)
-    if k == "init" then
-      fail("%s: 'init' isn't called; define lr_at(epoch, base, i) or get_lr(), and name the arguments in extend",
-        name)
-    end
-    class[k] = v
-  end
-  return made
-end
-
--- A rate that is a tensor keeps its identity, since recorded steps read that tensor.
-local function set_rate(group, lr)
-  if not core.is_tensor(group.lr) then group.lr = lr
-  elseif core.is_tensor(lr) then no_grad(core.methods.copy_, group.lr, lr)
-  else no_grad(core.methods.fill_, group.lr, lr) end
-end
-
--- A group added later starts with the rate that it was given.
-local function fill_bases(self)
-  for i, g in ipairs(self.optimizer.param_groups) do
-    if self.base_lrs[i] == nil then
-      g.initial_lr = g.initial_lr or as_number(g.lr)
-      self.base_lrs[i] = g.initial_lr
-    end
-  end
-end
-function Scheduler:begin()
-  self.base_lrs = {}
-  fill_bases(self)
-end
--- A schedule has lr_at(epoch, base, group), the rate from the epoch alone. One that can be chained also has next_lr(epoch, lr, base,
--- group), the rate that follows the current one, so that several schedules, or a rate set by hand, combine.
-function Scheduler:next_lr(epoch, _, base, i) return self:lr_at(epoch, base, i) end
-local function rates_of(optimizer)
-  local out = {}
-  for i, g in ipairs(optimizer.param_groups) do out[i] = core.is_tensor(g.lr) and core.keep(core.ops.clone(g.lr)) or g.lr end
-  return out
-end
--- The rates that a user's own get_lr gives; nil if there is no get_lr.
-local function rates_asked(self)
-  if not self.get_lr then return nil end
-  local rates, n = self:get_lr(), #self.optimizer.param_groups
-  if type(rates) ~= "table" or core.is_tensor(rates) or #rates ~= n then
-    fail("%s: get_lr must give a list of %d rates, one for each group, got %s", self._name, n,
-      type(rates) == "table" and #rates or options.shown(rates))
-  end
-  for i = 1, n do
-    if not core.is_tensor(rates[i]) then options.number(self._name, "get_lr's rate " .. i, rates[i]) end
-  end
-  return rates
-end
-function Scheduler:set()
-  fill_bases(self)
-  local new, own = {}, rates_asked(self)   -- compute all before setting any: groups may share a tensor
-  for i, g in ipairs(self.optimizer.param_groups) do
-    if own then new[i] = own[i] else new[i] = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
-    if not core.is_tensor(new[i]) then options.number(self._name, "the rate of epoch " .. tostring(self.last_epoch), new[i]) end
-  end
-  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end
-  self.last_lr = rates_of(self.optimizer)
-end
--- Moves to an epoch by calling set; if that fails, moves back.
-local function advance(self, epoch, set)
-  if select(2, core.program.active()) then core.program.settle "a scheduler steps, which guard = 'inputs' would leave out" end
-  local before = self.last_epoch
-  self.last_epoch = epoch
-  local ok, e = pcall(set, self)
-  if not ok then
-    self.last_epoch = before
-    error(e, 0)
-  end
-end
--- Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
-function Scheduler:step(epoch)
-  if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
-  local opt = self.optimizer               -- perhaps not one of the library's
-  local early = self.last_epoch == 0 and opt.has_own_step and not opt.stepped and not opt:has_own_step()
-  if early then options.warn("scheduler:step()", "called before the first optimizer:step(): the first rate is never used") end
-  advance(self, self.last_epoch + 1, self.set)             -- set computes all rates before it sets any
-end
--- Is at epoch 0, as if made anew where the rates are the current ones.
-function Scheduler:start() self.last_epoch = 0 self:set() end
--- Starts again at epoch 0, whatever the current rate.
-function Scheduler:restart()
-  self.last_epoch = 0
-  local own = rates_asked(self)
-  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, own and own[i] or self:lr_at(0, self.base_lrs[i], i)) end
-  self.last_lr = rates_of(self.optimizer)
-end
--- A list of the rates that it set last, one for each group.
-function Scheduler:get_last_lr() return {unpack(self.last_lr)} end
--- Its position and settings, as a table of numbers, for tycho.save.
-function Scheduler:state_dict()
-  local out = {}
-  for k, v in pairs(self) do
-    if type(v) == "number" or type(v) == "boolean" or type(v) == "string" then out[k] = v end
-    if k == "base_lrs" or k == "last_lr" then
-      out[k] = {}
-      for i, lr in ipairs(v) do out[k][i] = as_number(lr) end
-    end
-  end
-  return out
-end
--- The list of rates in a state, one for each group, under either of two names; nil if it has neither.
-local function rates_in(self, d, name, other)
-  local list, out = d[name] or d[other], {}
-  if list == nil then return nil end
-  for i = 1, #self.optimizer.param_groups do
-    out[i] = type(list) == "table" and as_number(list[i])
-    if type(out[i]) ~= "number" then fail("load_state_dict: '%s' must be a list of %d rates", name, #self.optimizer.param_groups) end
-  end
-  return out
-end
--- Continues from what state_dict gave, Tycho's or PyTorch's. The current rates belong to the optimizer, and come with its state.
-function Scheduler:load_state_dict(d)
-  if type(d) ~= "table" or type(d.last_epoch) ~= "number" then
-    fail("load_state_dict: the state of a %s must have a last_epoch, got %s", self._name, type(d) == "table" and "none" or options.shown(d))
-  end
-  if not (d.last_epoch >= -1 and d.last_epoch < 2 ^ 53) then
-    fail("load_state_dict: the last_epoch of a %s must be from -1 and below 2^53, got %g", self._name, d.last_epoch)
-  end
-  local base, last = rates_in(self, d, "base_lrs"), rates_in(self, d, "last_lr", "_last_lr")
-  for k, v in pairs(d) do
-    local plain = type(v) == "number" or type(v) == "boolean" or type(v) == "string"
-    if plain and type(k) == "string" and not k:find "^_" and (self[k] == nil or type(self[k]) == type(v)) then self[k] = v end
-  end
-  self.base_lrs = base or self.base_lrs
-  self.last_lr = last or rates_of(self.optimizer)
-end
-
-options.methods(Scheduler, "scheduler", function(self) return type(self) == "table" and self.optimizer ~= nil end)
-
-local function need(self, k)
-  if type(self[k]) ~= "number" or self[k] <= 0 then fail("%s: %s must be a number above 0, got %s", self._name, k, tostring(self[k])) end
-end
-
-local function one_of(self, k, ...)
-  for _, v in ipairs {...} do if self[k] == v then return end end
-  fail("%s: %s must be one of '%s', got %s", self._name, k, table.concat({...}, "', '"), options.shown(self[k]))
-end
-
--- Option k for group i: one value for all groups, or a list with one for each.
-local function of_group(self, k, i)
-  local v, n = self[k], #self.optimizer.param_groups
-  if type(v) ~= "table" then return v end
-  if #v ~= n then fail("%s: %s must be one for all groups, or a list of %d, one for each; got a list of %d", self._name, k, n, #v) end
-  return v[i]
-end
-local function each(self, k, i)
-  local v = of_group(self, k, i)
-  if type(v) ~= "number" or v <= 0 then
-    fail("%s: %s must be a number above 0, or a list of one for each group, got %s", self._name, k, tostring(v))
-  end
-  return v
-end
 local function need_momentum(self)
   for _, g in ipairs(self.cycle_momentum and self.optimizer.param_groups or {}) do
     if not (g.betas or g.momentum) then fail("%s: %s has no momentum: set {cycle_momentum = false}", self._name, self.optimizer._name) end
+  end
+  for _, k in ipairs {"base_momentum", "max_momentum"} do
+    for i in ipairs(self.optimizer.param_groups) do
+      local v = of_group(self, k, i)
+      if v ~= nil then options.number(self._name, k, v, 0) end
+    end
   end
 end
 -- With cycle_momentum, sets group i's momentum: between(its least, its greatest).
@@ -311,6 +115,7 @@ function LinearLR:begin()
     fail("LinearLR: start_factor must be above 0, at most 1, got %g", self.start_factor)
   end
   if self.end_factor < 0 or self.end_factor > 1 then fail("LinearLR: end_factor must be in 0..1, got %g", self.end_factor) end
+  from_zero(self, false, "total_iters")
   Scheduler.begin(self)
 end
 -- The share of total_iters that has passed at an epoch, 0..1; 0 if total_iters is 0, as in PyTorch.
@@ -329,12 +134,20 @@ function ConstantLR:begin()
   if type(self.factor) ~= "number" or not (self.factor >= 0 and self.factor <= 1) then
     fail("ConstantLR: factor must be in 0..1, got %s", options.shown(self.factor))
   end
+  from_zero(self, false, "total_iters")
   Scheduler.begin(self)
 end
 function ConstantLR:lr_at(epoch, base) return epoch < self.total_iters and base * self.factor or base end
-function ConstantLR:next_lr(epoch, lr) return epoch == 0 and lr * self.factor or epoch == self.total_iters and lr / self.factor or lr end
+function ConstantLR:next_lr(epoch, lr, base)
+  if epoch == 0 then return lr * self.factor end
+  return epoch ~= self.total_iters and lr or self.factor == 0 and base or lr / self.factor
+end
 -- lr * (1 - epoch / total_iters)^power, then 0
 local PolynomialLR = new_class("PolynomialLR", "total_iters=5, power=1")
+function PolynomialLR:begin()
+  from_zero(self, false, "total_iters")
+  Scheduler.begin(self)
+end
 function PolynomialLR:lr_at(epoch, base) return base * (1 - gone(self, epoch)) ^ self.power end
 function PolynomialLR:next_lr(epoch, lr)
   if epoch == 0 or epoch > self.total_iters then return lr end
@@ -383,7 +196,7 @@ function CyclicLR:begin()
   if self.scale_fn and type(self.scale_fn) ~= "function" then
     fail("CyclicLR: scale_fn must be a function, got %s", options.shown(self.scale_fn))
   end
-  need(self, "step_size_up")
+  from_zero(self, true, "step_size_up", "step_size_down")
   self.base_momentum, self.max_momentum = self.base_momentum or 0.8, self.max_momentum or 0.9
   self.base_lrs = {}
   for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = each(self, "base_lr", i) end
@@ -408,8 +221,10 @@ local OneCycleLR = new_class("OneCycleLR",
 function OneCycleLR:begin()
   need_momentum(self)
   one_of(self, "anneal_strategy", "cos", "linear")
+  for _, k in ipairs {"epochs", "steps_per_epoch"} do if self[k] ~= nil then options.whole("OneCycleLR", k, self[k], 1) end end
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end
   options.whole("OneCycleLR", "total_steps", self.total_steps, 1)
+  from_zero(self, true, "div_factor", "final_div_factor")
   if type(self.pct_start) ~= "number" or not (self.pct_start >= 0 and self.pct_start <= 1) then
     fail("OneCycleLR: pct_start must be in 0..1, got %s", options.shown(self.pct_start))
   end
@@ -528,6 +343,7 @@ local SWALR = new_class("SWALR", "swa_lr, anneal_epochs=10, anneal_strategy=cos"
 function SWALR:begin()
   Scheduler.begin(self)
   one_of(self, "anneal_strategy", "cos", "linear")
+  options.whole("SWALR", "anneal_epochs", self.anneal_epochs, 0)
   for i, g in ipairs(self.optimizer.param_groups) do
     g.swa_lr = options.number("SWALR", "swa_lr", of_group(self, "swa_lr", i), 0)
   end
@@ -554,9 +370,10 @@ end
 local Plateau = new_class("ReduceLROnPlateau",
   "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=nil, eps=1e-8")
 function Plateau:begin()
-  if not (type(self.factor) == "number" and self.factor < 1) then
-    fail("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor))
+  if not (type(self.factor) == "number" and self.factor >= 0 and self.factor < 1) then
+    fail("ReduceLROnPlateau: factor must be from 0 and below 1, got " .. tostring(self.factor))
   end
+  from_zero(self, false, "patience", "cooldown")
   one_of(self, "mode", "min", "max")
   one_of(self, "threshold_mode", "rel", "abs")
   self.last_epoch = 0
@@ -564,6 +381,7 @@ function Plateau:begin()
   if type(self.min_lr) == "table" and #self.min_lr ~= #self.optimizer.param_groups then
     fail("ReduceLROnPlateau: min_lr lists %d rates, the optimizer has %d groups", #self.min_lr, #self.optimizer.param_groups)
   end
+  for i in ipairs(self.optimizer.param_groups) do options.number("ReduceLROnPlateau", "min_lr", of_group(self, "min_lr", i)) end
   self.best, self.num_bad_epochs, self.cooldown_counter = self.mode == "min" and math.huge or -math.huge, 0, 0
 end
 function Plateau:set() self.last_lr = rates_of(self.optimizer) end

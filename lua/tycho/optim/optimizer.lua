@@ -265,6 +265,7 @@ local function check_kinds(self, group)
   for k, default in pairs(self.defaults_of) do
     if group[k] == nil then group[k] = self.defaults[k] end  -- the group was put there by hand
     local v = group[k]
+    if k == "betas" and (type(v) ~= "table" or type(v[1]) ~= "number" or type(v[2]) ~= "number") then check_settings(self, group, true) end
     if type(v) ~= type(default) and not (k == "lr" and core.is_tensor(v)) then check_settings(self, group, true) end
     if k == "lr" and v ~= v then fail("%s: lr must be a number, got %s", self._name, shown(v)) end
   end
@@ -293,7 +294,10 @@ function Optimizer:apply_gradients(scaling)
   local work = {}
   self.stepped = true
   if core.gpu.capturing() then self.captured = true end    -- see state.lua
-  for _, group in ipairs(self.param_groups) do check_kinds(self, group) end
+  for i, group in ipairs(self.param_groups) do
+    if type(group) ~= "table" then fail("%s: param_groups[%d] must be a group, got %s", self._name, i, shown(group)) end
+    check_kinds(self, group)
+  end
   for i, group in ipairs(self.param_groups) do
     local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their step count
     work[i] = order
@@ -401,6 +405,7 @@ end
 -- step(closure=): one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first,
 -- with recording on; its result, the loss, is returned.
 function Optimizer:step(closure)
+  closure = options.named("step", "closure", closure)
   if closure ~= nil and not callable(closure) then fail("step: argument 1 (closure) must be a function, got " .. shown(closure)) end
   local loss = closure and modes.enable_grad(closure)
   self:apply_gradients()

@@ -88,6 +88,7 @@ function AveragedModel:update_parameters(model)
     for name, b in model:named_buffers() do of[name] = b end
     for i, p in ipairs(theirs) do values[i] = p end
     for name, b in self.module:named_buffers() do
+      if of[name] == nil then error(("update_parameters: the model has no buffer '%s'"):format(name), 0) end
       if not self.use_buffers or not M.is_floating_point(b) then M.copy_(b, of[name])
       else mine[#mine + 1], values[#values + 1] = b, of[name] end
     end
@@ -104,12 +105,15 @@ function AveragedModel:update_parameters(model)
   if not ok then fail(err) end
 end
 
--- update_bn(loader, model, device=): recomputes batch norm's running statistics, as means over the loader's batches, whose first field is
+-- update_bn(loader, model, {device=}): recomputes batch norm's running statistics, as means over the loader's batches, whose first field is
 -- the input: for an averaged model, which has never run.
 function swa_utils.update_bn(loader, model, device)
   options.expect("update_bn", 2, model, is_module(model), "a module")
-  local norms = {}
-  for _, m in ipairs(model:modules()) do if m.running_mean then norms[m] = m.momentum or false end end
+  options.expect("update_bn", 1, loader, type(loader) == "table" or type(loader) == "function", "a loader or a list of batches")
+  if type(device) == "table" then device = options.fill("update_bn", device, {device = options.none}).device or nil end
+  if device ~= nil and type(device) ~= "string" then fail("update_bn: device must be a string, got %s", options.shown(device)) end
+  local norms, momenta = {}, {}
+  for _, m in ipairs(model:modules()) do if m.running_mean then norms[m], momenta[m] = true, m.momentum end end
   if not next(norms) then return end
   local training = {}
   for _, m in ipairs(model:modules()) do training[m] = m.training end
@@ -131,7 +135,7 @@ function swa_utils.update_bn(loader, model, device)
       model(device and M.to(x, device) or x)
     end
   end)
-  for m, momentum in pairs(norms) do m.momentum = momentum or nil end
+  for m in pairs(norms) do m.momentum = momenta[m] end
   for m, on in pairs(training) do rawset(m, "training", on) end
   if not ok then error(err, 0) end
 end

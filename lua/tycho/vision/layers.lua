@@ -11,6 +11,7 @@ local define = core.define
 
 ---- left out while training ----
 local function share(who, p)
+  options.number(who, "p", p)
   if not (p >= 0 and p <= 1) then fail("%s: p must be in 0..1, got %g", who, p) end
 end
 -- stochastic_depth(input, p, mode, training=true): in training, with probability p zeros, else input / (1 - p); mode: "batch" for all of
@@ -25,7 +26,7 @@ V.stochastic_depth = define("stochastic_depth", "input, p:number, mode:enum(batc
 end)
 -- StochasticDepth(p, mode): stochastic_depth as a layer, for residual branches.
 local StochasticDepth = plain("StochasticDepth", "p, mode", nil, function(self)
-  share("StochasticDepth", options.number("StochasticDepth", "p", self.p))
+  share("StochasticDepth", self.p)
   if self.mode ~= "batch" and self.mode ~= "row" then
     fail("StochasticDepth: mode must be \"batch\" or \"row\", got %s", options.shown(self.mode))
   end
