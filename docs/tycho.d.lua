@@ -5712,7 +5712,7 @@ function tycho.cross(a, b, dim) end
 ---@return tycho.Tensor
 function Tensor:cross(b, dim) end
 
---- `(a, b, p:number=2, *, compute_mode:any?)` p-norms of the differences of every row of a with every row of b; compute_mode is taken and has no effect
+--- `(a, b, p:number=2, *, compute_mode:enum(use_mm_for_euclid_dist_if_necessary,use_mm_for_euclid_dist,donot_use_mm_for_euclid_dist)=use_mm_for_euclid_dist_if_necessary)` p-norms of the differences of every row of a with every row of b; by a product of matrices, which is less exact where rows are nearly equal, for p = 2 and more than 25 rows of more than 32 elements, unless compute_mode says otherwise
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param p? number|table
@@ -5720,7 +5720,7 @@ function Tensor:cross(b, dim) end
 ---@return tycho.Tensor
 function tycho.cdist(a, b, p, options) end
 
---- `(b, p:number=2, *, compute_mode:any?)` p-norms of the differences of every row of a with every row of b; compute_mode is taken and has no effect
+--- `(b, p:number=2, *, compute_mode:enum(use_mm_for_euclid_dist_if_necessary,use_mm_for_euclid_dist,donot_use_mm_for_euclid_dist)=use_mm_for_euclid_dist_if_necessary)` p-norms of the differences of every row of a with every row of b; by a product of matrices, which is less exact where rows are nearly equal, for p = 2 and more than 25 rows of more than 32 elements, unless compute_mode says otherwise
 ---@param b tycho.Tensor
 ---@param p? number|table
 ---@param options? table

@@ -46,7 +46,7 @@ end)
 
 describe("a compiled function", function()
   it("may be called on two streams by turns, without a wait between the calls", function()
-    local N = helper.simulated and 40000 or 4000000
+    local N = helper.simulated and 40000 or 2000000
     local f = tycho.compile(function(x)
       for _ = 1, 6 do x = x:sort(1) + 1 end
       return x:mean(), x * 2

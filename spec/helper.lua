@@ -279,6 +279,19 @@ end
 
 function helper.compiled(f, i) return f:report()[i or 1].compiled end
 
+-- What a Lua program prints, run by itself, on the CPU.
+function helper.printed(program)
+  local path = os.tmpname()
+  local f = assert(io.open(path, "w"))
+  f:write(program)
+  f:close()
+  local p = assert(io.popen("TYCHO_TEST_DEVICE= luajit " .. path .. " 2>&1"))
+  local text = p:read "*a"
+  p:close()
+  os.remove(path)
+  return text
+end
+
 -- Files of specs: what a spec makes under os.tmpname goes when its process ends, also where the spec fails; a fresh folder; a file's
 -- bytes; a file of these bytes.
 local name, names = os.tmpname, {}

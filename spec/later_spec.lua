@@ -1,18 +1,6 @@
 -- Files that are read when a name of theirs is first asked for (lua/tycho/later.lua).
 local later = require("tycho.later").files
-
--- What a Lua program prints, run by itself.
-local function printed(program)
-  local path = os.tmpname()
-  local f = assert(io.open(path, "w"))
-  f:write(program)
-  f:close()
-  local p = assert(io.popen("TYCHO_TEST_DEVICE= luajit " .. path .. " 2>&1"))
-  local text = p:read "*a"
-  p:close()
-  os.remove(path)
-  return text
-end
+local printed = require("spec.helper").printed
 
 describe("files that are read late", function()
   local function files(list, names)

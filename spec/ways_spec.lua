@@ -1,6 +1,6 @@
 -- What the CPU has ways of its own for: depthwise convolutions' weight gradient, beside float64, which goes as products of matrices;
 -- padding of several dims at once; binary search without branches; logic of bytes; few columns; products of elements;
--- order statistics.
+-- order statistics; distances.
 local tycho = require "tycho"
 local ops = require("tycho.core").ops
 local helper = require "spec.helper"
@@ -215,5 +215,37 @@ describe("einsum", function()
       end
     end
     close(tycho.einsum("i,i->i", tycho.ones(1), tycho.ones(3)), tycho.ones(3), "of size 1")
+  end)
+end)
+
+describe("cdist by a product of matrices", function()
+  local f64 = {dtype = "float64"}
+  it("is as by differences, and has their gradients", function()
+    tycho.manual_seed(3)
+    local a, b = tycho.randn(2, 30, 40, f64), tycho.randn(1, 27, 40, f64)
+    local g = tycho.randn(2, 30, 27, f64)
+    local got = {}
+    for i, mode in ipairs {"use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"} do
+      local x, y = a:clone():requires_grad_(), b:clone():requires_grad_()
+      local d = tycho.cdist(x, y, {compute_mode = mode})
+      local gx, gy = unpack(tycho.grad({d}, {x, y}, {g}))
+      got[i] = {d, gx, gy}
+    end
+    helper.exact(got[1][1], got[2][1])
+    for k = 1, 3 do helper.close(got[1][k], got[3][k], "result " .. k, 1e-10) end
+    helper.close(tycho.cdist(a:half(), b:half()):double(), got[3][1], "float16", 2e-3)
+    helper.fails("cdist: argument 4 (compute_mode) must be one of", tycho.cdist, a, b, {compute_mode = "mm"})
+  end)
+
+  it("has no gradient where rows are equal, and NaN where they have it", function()
+    local a = tycho.ones(26, 36, f64):requires_grad_()
+    local d = tycho.cdist(a, tycho.ones(1, 36, f64))
+    helper.exact(d, tycho.zeros(26, 1, f64))
+    local g = tycho.grad(d:sum(), a, {create_graph = true})
+    helper.exact(g, tycho.zeros(26, 36, f64))
+    helper.exact(tycho.grad(g:sum(), a), tycho.zeros(26, 36, f64))
+    local n = tycho.ones(26, 36)
+    n[{3, 3}] = 0 / 0
+    assert.equal(1, tycho.cdist(n, tycho.ones(1, 36)):isnan():sum():item())
   end)
 end)

@@ -285,7 +285,7 @@ static int choice_at(lua_State *L, const ty_op *op, int k, int index) {
     p += n;
     if (!*p++) break;
   }
-  char expected[80];
+  char expected[160];
   snprintf(expected, sizeof expected, "one of %s", list);
   return bad(L, op, k, expected, index);
 }

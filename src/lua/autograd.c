@@ -337,7 +337,7 @@ ty_status ty_protected(ty_tape_call *r, int which) {
   r->s = s;
   if (!lua_checkstack(L, 8)) return ty_error(r->ctx, "backward: Lua's stack is full");
   ty_modes *m = (ty_modes *)r->ctx;        /* ty_backward was given the coroutine's own modes */
-  ty_scope inner = {NULL, m->scope, L, 0, true}, *outer = m->scope;
+  ty_scope inner = {.outer = m->scope, .L = L, .internal = true}, *outer = m->scope;
   if (which == TY_RUN_RULES || (which == TY_RUN_FUNCTION && r->node->internal && !r->ctx->grad_enabled)) m->scope = &inner;
   else while (m->scope && m->scope->internal) m->scope = m->scope->outer;    /* users' hooks and Functions may keep what they make */
   const ty_scope *begun = m->scope;

@@ -26,7 +26,8 @@ typedef struct ty_handle {
 
 /* Lists the handles that were made while the scope was the innermost one of its coroutine. internal: the library's own scope; what users'
    functions make while it is open goes to the nearest scope outside that isn't internal. */
-struct ty_scope { ty_handle *first; ty_scope *outer; lua_State *L; uint32_t count; bool internal; };
+/* function: it lasts as long as one function of the library's runs. */
+struct ty_scope { ty_handle *first; ty_scope *outer; lua_State *L; uint32_t count; bool internal, function; };
 
 /* The modes of a coroutine. Coroutines whose modes are the defaults share ty_state.modes. */
 struct ty_state;

@@ -51,12 +51,19 @@ static void set_limit(lua_State *L, ty_state *s, long long most) {
   atomic_store_explicit(&s->account->recorded, false, memory_order_relaxed);
 }
 
+/* Whether results will be released without the collector. */
+static bool in_users_scope(const ty_modes *m) {
+  const ty_scope *sc = m->scope;
+  while (sc && sc->function) sc = sc->outer;
+  return sc != NULL;
+}
+
 void ty_pace(lua_State *L, ty_state *s) {
   if (s->account->dropped) ty_let_go(L, s);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   if (s->collecting) return;
   const bool soon = now > s->gc_unrecorded &&
-    !atomic_load_explicit(&s->account->recorded, memory_order_relaxed) && !ty_modes_of(L, s)->scope;
+    !atomic_load_explicit(&s->account->recorded, memory_order_relaxed) && !in_users_scope(ty_modes_of(L, s));
   if (!soon && now <= s->gc_limit) {
     /* the collector has run by itself: the limits may fall, but not rise, since it may be half-way */
     if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > s->garbage) set_limit(L, s, s->gc_limit);

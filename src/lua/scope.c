@@ -168,7 +168,7 @@ void ty_push_scoped(lua_State *L) { lua_pushcfunction(L, called); }
 /* The scope is on C's stack, and m may be the shared modes: both are safe, since no coroutine can yield across this call. */
 void ty_scope_call(lua_State *L, ty_state *s, int n) {
   ty_modes *m = ty_modes_of(L, s), *now;
-  ty_scope sc = {NULL, m->scope, L, 0, false};
+  ty_scope sc = {.outer = m->scope, .L = L, .function = true};
   m->scope = &sc;
   lua_pushlightuserdata(L, &sc);
   lua_insert(L, -n - 2);

@@ -137,7 +137,7 @@ def("cross", "a, b, dim:int?", "vector product along a dim of size 3 (the first 
   local bx, by, bz = parts(b)
   return ops.stack({ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx}, dim)
 end)
-local WIDE = 64          -- row length above which products are faster
+local WIDE = 32          -- row length above which products are faster
 -- The distances between rows of equal length, whose batches broadcast; 16-bit rows are computed in float32.
 local function distances(name, a, b, p)
   local dtype = lib.promote_types(a.dtype, b.dtype)
@@ -146,19 +146,25 @@ local function distances(name, a, b, p)
   a, b = lib.expand_batches(name, M.to(a, wide), M.to(b, wide))
   return M.to(ops.distances(a, b, p), dtype)
 end
-def("cdist", "a, b, p:number=2, *, compute_mode:any?",
-  "p-norms of the differences of every row of a with every row of b; compute_mode is taken and has no effect", function(a, b, p)
+local USE, DONT, MAYBE = "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist", "use_mm_for_euclid_dist_if_necessary"
+def("cdist", ("a, b, p:number=2, *, compute_mode:enum(%s,%s,%s)=%s"):format(MAYBE, USE, DONT, MAYBE),
+  "p-norms of the differences of every row of a with every row of b; by a product of matrices, which is less exact where rows are nearly \z
+    equal, for p = 2 and more than 25 rows of more than 32 elements, unless compute_mode says otherwise", function(a, b, p, mode)
   local n, m = M.dim(a), M.dim(b)
   if n < 2 or m < 2 or a.shape[n] ~= b.shape[m] then
     fail("cdist", "shapes %s and %s must have at least 2 dims and equal last dims", tostring(a.shape), tostring(b.shape))
   end
   if p < 0 then fail("cdist", "p must not be negative, got %g", p) end
-  if not (p == 2 and a.shape[n] > WIDE and (a.shape[n - 1] > 25 or b.shape[m - 1] > 25)) then return distances("cdist", a, b, p) end
-  -- for many long rows: |a - b|^2 by matrix products
+  local many = a.shape[n] > WIDE and (a.shape[n - 1] > 25 or b.shape[m - 1] > 25)
+  if not (p == 2 and (mode == USE or mode == MAYBE and many)) then return distances("cdist", a, b, p) end
+  -- for many long rows: |a - b|^2 = -2 a b + |a|^2 + |b|^2 as one product of matrices, of 16-bit rows in float32
+  local dtype = lib.promote_types(a.dtype, b.dtype)
+  if dtype ~= "float64" then a, b = M.float(a), M.float(b) end
   local function squares(x) return ops.sum(ops.square(x), -1, {keepdim = true}) end
-  local d = squares(a) + M.transpose(squares(b), -2, -1) - ops.matmul(a, M.transpose(b, -2, -1)) * 2
-  local at0 = ops.le(d, 0)                 -- no gradient there
-  return ops.masked_fill(ops.sqrt(ops.masked_fill(d, at0, 1)), at0, 0)
+  local function ones(x) return ops.ones(x.shape, {dtype = x.dtype, device = x.device}) end
+  local aa, bb = squares(a), squares(b)
+  local d = ops.sqrt_or_0(ops.matmul(ops.cat({a * -2, aa, ones(aa)}, -1), M.transpose(ops.cat({b, ones(bb), bb}, -1), -2, -1)))
+  return lib.RANGE[dtype] and M.to(d, dtype) or d
 end, {float32 = true})
 def("cosine_similarity", "a, b, dim:int=2, eps:number=1e-8", "dot product over the product of the norms along dim", function(a, b, dim, eps)
   a, b = F.broadcast_tensors({a, b})

@@ -59,6 +59,10 @@ R.lgamma = {x = function(g, x) return g * ops.digamma(x) end}
 R.digamma = {x = function(g, x) return g * ops.gamma_slope(x, 1) end}
 R.gamma_slope = {x = function(g, x, n) return g * ops.gamma_slope(x, n + 1) end}
 R.sqrt = {x = function(g, out) return g / (out * 2) end}
+R.sqrt_or_0 = {x = function(g, out)        -- 0 where out is 0, and so are further derivatives
+  local at0 = ops.eq(out, 0)
+  return ops.masked_fill(g / (ops.masked_fill(out, at0, 1) * 2), at0, 0)
+end}
 R.rsqrt = {x = function(g, out) return g * (out * out * out) * -0.5 end}
 R.reciprocal = {x = function(g, out) return -g * (out * out) end}
 R.sin = {x = function(g, x) return g * ops.cos(x) end}

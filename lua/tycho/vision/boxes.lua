@@ -168,25 +168,30 @@ end)
 -- Indices, from 1, of the boxes that are kept, of n in the given order; class: nil, or only boxes of one class suppress each other.
 local function kept(n, order, p, class, threshold)
   local function numbers() return ffi.new("double[?]", n) end
-  local x1s, y1s, x2s, y2s, kinds = numbers(), numbers(), numbers(), numbers(), numbers()          -- in the order that is given
+  local x1s, y1s, x2s, y2s = numbers(), numbers(), numbers(), numbers()          -- in the order that is given
   local gone, keep, count = ffi.new("uint8_t[?]", n), {}, 0
+  local following, last = ffi.new("int32_t[?]", n), {}     -- of each box: the next one of its class that may still be kept; -1: none
   for i = 0, n - 1 do
     local k = tonumber(order[i]) - 1
     x1s[i], y1s[i], x2s[i], y2s[i] = p[4 * k], p[4 * k + 1], p[4 * k + 2], p[4 * k + 3]
-    if class then kinds[i] = tonumber(class[k]) end
+    local kind = class and tonumber(class[k]) or 0
+    if last[kind] then following[last[kind]] = i end
+    following[i], last[kind] = -1, i
   end
   for i = 0, n - 1 do
     if gone[i] == 0 then
       count = count + 1
       keep[count] = tonumber(order[i])
-      local x1, y1, x2, y2, kind = x1s[i], y1s[i], x2s[i], y2s[i], kinds[i]
-      local size = (x2 - x1) * (y2 - y1)
-      for j = i + 1, n - 1 do
-        local a1, b1, a2, b2 = x1s[j], y1s[j], x2s[j], y2s[j]
-        if a1 < x2 and a2 > x1 and b1 < y2 and b2 > y1 and gone[j] == 0 and kinds[j] == kind then
+      local x1, y1, x2, y2 = x1s[i], y1s[i], x2s[i], y2s[i]
+      local size, before, j = (x2 - x1) * (y2 - y1), i, following[i]
+      while j >= 0 do
+        local a1, b1, a2, b2, over = x1s[j], y1s[j], x2s[j], y2s[j], false
+        if a1 < x2 and a2 > x1 and b1 < y2 and b2 > y1 then
           local w, h = math.min(x2, a2) - math.max(x1, a1), math.min(y2, b2) - math.max(y1, b1)
-          if w > 0 and h > 0 and w * h / (size + (a2 - a1) * (b2 - b1) - w * h) > threshold then gone[j] = 1 end
+          over = w > 0 and h > 0 and w * h / (size + (a2 - a1) * (b2 - b1) - w * h) > threshold
         end
+        if over then gone[j], following[before] = 1, following[j] else before = j end
+        j = following[j]
       end
     end
   end
