@@ -1,4 +1,8 @@
--- no_grad(fn, ...) and enable_grad(fn, ...): call fn with recording off, or on, and give its results; the mode is restored even if fn errs.
+-- What holds while a function runs: recording (no_grad, enable_grad), autocast, the level of vmap, scopes, and what the library itself notes
+-- for the functions within (during).
+--
+-- Idea: a mode belongs to the coroutine that sets it. Each function here sets one, calls fn(...), and gives its results. Invariant: what held
+-- before holds again afterwards, also if fn errs.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -19,9 +23,9 @@ local now = setmetatable({}, {__index = function(_, name)
   return values and values[name]
 end})
 -- Calls fn(...) and gives its results; meanwhile modes.now has these values, and those before of other names. Names: call, the scope of the
--- compiled call that runs; tracing: functions with several ways take the one that is right for every size and dtype; of checkpoints
--- first_run, recomputing, and unseen: their first run records no gradients whatever mode the function sets, so where it is recorded or
--- compared, the record can't show that mode.
+-- compiled call that runs; tracing: functions with several ways take the one that is right for every size and dtype; made_leaves: a list of
+-- the leaves that are made (weighted_grad.lua); of checkpoints first_run, recomputing, and unseen: their first run records no gradients
+-- whatever mode the function sets, so where it is recorded or compared, the record can't show that mode.
 local function during(values, fn, ...)
   local function done() open = core.extent_end(values) end
   setmetatable(values, {__index = core.extent()})

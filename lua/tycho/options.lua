@@ -152,17 +152,19 @@ function options.fill(who, given, defaults)
   return out
 end
 
+-- Whether v can only be a table of options: plain, with names.
+function options.has_names(v) return type(v) == "table" and getmetatable(v) == nil and type(next(v)) == "string" end
+
 -- v, or where it is a table of names the value of its only one: f(x, {name = v}) for f(x, v).
 function options.named(who, name, v)
-  if type(v) ~= "table" or getmetatable(v) ~= nil or type(next(v)) ~= "string" then return v end
+  if not options.has_names(v) then return v end
   options.check(who, v, {[name] = true})
   return v[name]
 end
 
 -- Raises if o, which stands behind who's last argument, is a table of options: there are none.
 function options.no_more(who, o)
-  if type(o) ~= "table" or core.is_tensor(o) or getmetatable(o) ~= nil or type(next(o)) ~= "string" then return end
-  fail("%s: unknown option '%s'; there are no options", who, next(o))
+  if options.has_names(o) then fail("%s: unknown option '%s'; there are no options", who, (next(o))) end
 end
 
 -- Raises if the last of ..., the arguments for fn, is a table of who's own options: options come before fn.

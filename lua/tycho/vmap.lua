@@ -9,9 +9,7 @@ local tree = require "tycho.tree"
 local fail = options.fail
 local ops, M = core.ops, core.methods
 
-local plain_table = tree.is_plain
-
-local function has_names(t) return plain_table(t) and type(next(t)) == "string" end
+local plain_table, has_names = tree.is_plain, options.has_names
 
 -- v with fn(tensor, dim) in place of its tensors; dims: a number for all of them, or a table like v. what: names v in errors. without(v,
 -- what), if given, is called for parts without dims.

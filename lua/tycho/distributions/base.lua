@@ -164,7 +164,7 @@ local function same(x) return {dtype = x.dtype, device = x.device} end
 local function sizes(name, how, option, shape, ...)
   if select("#", ...) > 0 then fail("%s: a shape must be one list of sizes, such as %s({2, 3})", name, how) end
   if shape == nil then return {} end
-  if type(shape) == "table" and type(next(shape)) == "string" then
+  if options.has_names(shape) then
     options.check(name, shape, {[option] = true})
     shape = shape[option]
   end

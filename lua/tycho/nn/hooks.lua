@@ -18,7 +18,7 @@ local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 -- The arguments without a last table of options, and that table.
 local function apart(inputs)
   local last, n = inputs[inputs.n], inputs.n
-  local named = type(last) == "table" and getmetatable(last) == nil and type(next(last)) == "string"
+  local named = options.has_names(last)
   if named then n = n - 1 end
   return {n = n, unpack(inputs, 1, n)}, named and last or {}
 end

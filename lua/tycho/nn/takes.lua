@@ -2,7 +2,8 @@
 --
 -- Idea: further results of a call in the last place are no mistake, as in Linear(4, 2)(lstm(x)), and are ignored; options, which a forward
 -- with a fixed number of arguments doesn't have, are one.
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 
 local takes = {count = setmetatable({}, {__mode = "k"})}          -- forward -> its number of arguments
 
@@ -15,9 +16,7 @@ end
 function takes.refuse_options(name, most, ...)
   for i = most + 1, select("#", ...) do
     local o = select(i, ...)
-    if type(o) == "table" and getmetatable(o) == nil and type(next(o)) == "string" then
-      fail("%s: takes no options, got '%s'", name, (next(o)))
-    end
+    if options.has_names(o) then fail("%s: takes no options, got '%s'", name, (next(o))) end
   end
 end
 

@@ -159,7 +159,7 @@ local function new_class(name, defaults, own)
   local function construct(_, ...)
     local args = options.pack(...)
     local last = args[args.n]
-    if type(last) == "table" and not is_module(last) and type(next(last)) == "string" then
+    if options.has_names(last) then
       args[args.n] = without_theirs(name, last, known)
     end
     signature = signature or signature_of(class, defaults)
