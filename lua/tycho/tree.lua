@@ -1,7 +1,7 @@
 -- Nested plain tables (without a metatable), such as arguments and results: their copies, and their tensors as one flat list.
 --
--- Idea: map copies such a value, with leaf(x) in place of each other value x. A leaf that becomes a place remembers its number in a list, so
--- that fill can put another list's items where the first one's were. Invariant: what is held twice, or holds itself, is so in the copy.
+-- Idea: map copies such a value, with leaf(x) in place of each other value x. A leaf that becomes a place remembers its number in a list,
+-- so that fill can put another list's items where the first one's were. Invariant: what is held twice, or holds itself, is so in the copy.
 local function map(v, leaf, seen)
   if type(v) ~= "table" or getmetatable(v) ~= nil then return leaf(v) end
   if seen[v] then return seen[v] end

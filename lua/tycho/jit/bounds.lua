@@ -34,89 +34,107 @@ end
 -- A comparison is tried only where it is expected to take fewer seconds, and to have fewer elements. far: the largest size.
 local limits = {far = 1000, seconds = 0.1, elements = 2 ^ 23}
 
+-- Comparisons of the traced model with the model, for inputs like copies. seconds, elements: what the last one took, and the most elements
+-- that its inputs or results had; own_seconds, own_elements: with the example's sizes.
+local Trial = {}
+Trial.__index = Trial
+
+-- Whether both give the same for these inputs. Where the model itself fails, any result is right.
+function Trial:same_results(inputs)
+  local want = self.attempt(function(...) return modes.no_grad(self.model, ...) end, inputs)
+  if not want[1] then return true end
+  want = {unpack(want, 2, want.n)}
+  self.elements = math.max(elements(want), elements(inputs))
+  local got = self.attempt(function(...) return modes.no_grad(self.traced, ...) end, inputs)
+  self.restore()
+  local ok, same = pcall(alike, {unpack(got, 2, got.n)}, want)       -- not ok: out of memory
+  return not ok or got[1] and same
+end
+-- The same for inputs of these sizes, elements by variable.
+function Trial:right(sizes)
+  local start = core.now()
+  local inputs = sizes_of.with_sizes(self.copies, sizes, true)
+  local same = not inputs or self:same_results(inputs)
+  self.seconds = core.now() - start
+  return same
+end
+-- Whether a run may be expected to be short where costs grow by so much.
+function Trial:is_short(times)
+  return self.own_seconds * times < limits.seconds and self.own_elements * times < limits.elements
+end
+
+-- Sets v.least or v.most by the counts, in their order, from the example's on: the first wrong one, or one between, is past the bound.
+local function bound(trial, v, counts, name)
+  local function is_right(count) return trial:right {[v] = count * v.step} end
+  local good = v.n
+  for _, count in ipairs(counts) do
+    if count >= 0 and count ~= good and not is_right(count) then
+      local bad = count
+      while math.abs(good - bad) > 1 do
+        local between = math.floor((good + bad) / 2)
+        if is_right(between) then good = between else bad = between end
+      end
+      v[name] = math.max(good * v.step, name == "least" and v.least or 0)
+      return
+    end
+    good = count
+  end
+end
+
+-- Tries sizes near the example's, and 1 and 0. Gives the largest that was tried.
+local function try_near(trial, v)
+  local few, below, above = trial:is_short(8) and 3 or 0, {}, {}
+  for k = 1, few do
+    if v.n - k > 1 then below[#below + 1] = v.n - k end
+    above[#above + 1] = v.n + k
+  end
+  if v.n > 1 then below[#below + 1] = 1 end
+  below[#below + 1] = 0
+  bound(trial, v, below, "least")
+  bound(trial, v, above, "most")
+  return v.n + few
+end
+
+-- Tries larger and larger sizes, as long as time and memory allow: the last step tells how they grow.
+local function try_far(trial, v, reached)
+  local time, size, time_power, size_power = trial.own_seconds, trial.own_elements, 3, 3
+  while not v.most and reached * v.step < limits.far do
+    local count = math.min(4 * reached, math.floor(limits.far / v.step))
+    local times = count / reached
+    if count <= reached or time * times ^ time_power > limits.seconds or size * times ^ size_power > limits.elements then return end
+    bound(trial, v, {count}, "most")
+    local function power(growth) return math.max(math.log(math.max(growth, 1)) / math.log(times), 1) end
+    time_power, size_power = power(trial.seconds / math.max(time, 1e-7)), power(trial.elements / math.max(size, 1))
+    reached, time, size = count, trial.seconds, trial.elements
+  end
+end
+
+-- Tries two sizes at once: a model may ask which is larger, or whether both are equal. Where it does, w's stays as it is.
+local function try_pair(trial, v, w)
+  local function count_of(u, size)                       -- within u's bounds
+    return math.ceil(math.min(math.max(size, u.least or 0), u.most or math.huge) / u.step)
+  end
+  local size_v, size_w = v.n * v.step, w.n * w.step
+  for _, sizes in ipairs {{size_w, size_w}, {size_v, size_v}, {sizes_of.larger(size_w), 1}, {1, sizes_of.larger(size_v)}} do
+    local a, b = count_of(v, sizes[1]), count_of(w, sizes[2])
+    if trial:is_short(math.max(a / v.n, 1) ^ 2 * math.max(b / w.n, 1) ^ 2) and not trial:right {[v] = a * v.step, [w] = b * w.step} then
+      w.least, w.most = size_w, size_w
+      return
+    end
+  end
+end
+
 -- Sets p.bounds: for variables where the traced model gives other results than the model with some sizes, the least and the most that are
--- right, as far as they were tried. Where the model itself fails, any result is. changed: the traced model's own tensors that it changes.
+-- right, as far as they were tried. changed: the traced model's own tensors that it changes.
 local function note_bounds(p, attempt, model, traced, copies, variables, changed)
-  local restore = sizes_of.recopying(changed)
-  local seconds, most = 0, 0                             -- that the last comparison took; most: elements of its inputs or results
-  local function same_results(inputs)
-    local want = attempt(function(...) return modes.no_grad(model, ...) end, inputs)
-    if not want[1] then return true end
-    want = {unpack(want, 2, want.n)}
-    most = math.max(elements(want), elements(inputs))
-    local got = attempt(function(...) return modes.no_grad(traced, ...) end, inputs)
-    restore()
-    local ok, same = pcall(alike, {unpack(got, 2, got.n)}, want)       -- not ok: out of memory
-    return not ok or got[1] and same
-  end
-  local function right(sizes)
-    local start = core.now()
-    local inputs = sizes_of.with_sizes(copies, sizes, true)
-    local same = not inputs or same_results(inputs)
-    seconds = core.now() - start
-    return same
-  end
-  local function is_right(v, count) return right {[v] = count * v.step} end
-  if not right {} then return end                        -- such as a model whose results differ in each call
-  if seconds < limits.seconds then right {} end          -- without what is loaded or compiled at the first time
-  local own, own_elements = seconds, most
-  -- Whether a run may be expected to be short where costs grow by so much.
-  local function is_short(times) return own * times < limits.seconds and own_elements * times < limits.elements end
-  -- Sets v.least or v.most by the counts, in their order, from the example's on: the first wrong one, or one between, is past the bound.
-  local function bound(v, counts, name)
-    local good = v.n
-    for _, count in ipairs(counts) do
-      if count >= 0 and count ~= good and not is_right(v, count) then
-        local bad = count
-        while math.abs(good - bad) > 1 do
-          local between = math.floor((good + bad) / 2)
-          if is_right(v, between) then good = between else bad = between end
-        end
-        v[name] = math.max(good * v.step, name == "least" and v.least or 0)
-        return
-      end
-      good = count
-    end
-  end
-  for _, v in ipairs(variables) do
-    local few = is_short(8) and 3 or 0
-    local below, above = {}, {}
-    for k = 1, few do
-      if v.n - k > 1 then below[#below + 1] = v.n - k end
-      above[#above + 1] = v.n + k
-    end
-    if v.n > 1 then below[#below + 1] = 1 end
-    below[#below + 1] = 0
-    bound(v, below, "least")
-    bound(v, above, "most")
-    -- further and further, as long as time and memory allow: the last step tells how they grow
-    local reached, time, size, time_power, size_power = v.n + few, own, own_elements, 3, 3
-    while not v.most and reached * v.step < limits.far do
-      local count = math.min(4 * reached, math.floor(limits.far / v.step))
-      local times = count / reached
-      if count <= reached or time * times ^ time_power > limits.seconds or size * times ^ size_power > limits.elements then break end
-      bound(v, {count}, "most")
-      local function power(growth) return math.max(math.log(math.max(growth, 1)) / math.log(times), 1) end
-      time_power, size_power = power(seconds / math.max(time, 1e-7)), power(most / math.max(size, 1))
-      reached, time, size = count, seconds, most
-    end
-  end
-  -- what depends on two sizes: which is larger, or whether both are equal
-  local function count_of(v, size)                       -- within v's bounds
-    return math.ceil(math.min(math.max(size, v.least or 0), v.most or math.huge) / v.step)
-  end
+  local trial = setmetatable({attempt = attempt, model = model, traced = traced, copies = copies, restore = sizes_of.recopying(changed),
+    seconds = 0, elements = 0}, Trial)
+  if not trial:right {} then return end                  -- such as a model whose results differ in each call
+  if trial.seconds < limits.seconds then trial:right {} end          -- without what is loaded or compiled at the first time
+  trial.own_seconds, trial.own_elements = trial.seconds, trial.elements
+  for _, v in ipairs(variables) do try_far(trial, v, try_near(trial, v)) end
   for i, v in ipairs(variables) do
-    for k = i + 1, #variables do
-      local w, fixed = variables[k], false
-      local size_v, size_w = v.n * v.step, w.n * w.step
-      for _, sizes in ipairs {{size_w, size_w}, {size_v, size_v}, {sizes_of.larger(size_w), 1}, {1, sizes_of.larger(size_v)}} do
-        local a, b = count_of(v, sizes[1]), count_of(w, sizes[2])
-        if not fixed and is_short(math.max(a / v.n, 1) ^ 2 * math.max(b / w.n, 1) ^ 2)
-          and not right {[v] = a * v.step, [w] = b * w.step} then
-          fixed, w.least, w.most = true, size_w, size_w
-        end
-      end
-    end
+    for k = i + 1, #variables do try_pair(trial, v, variables[k]) end
   end
   for _, v in ipairs(variables) do
     if v.least or v.most then

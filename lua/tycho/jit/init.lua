@@ -77,67 +77,78 @@ local function free_text(p, i)
   return table.concat(out, ", ")
 end
 
-function Traced:forward(...)
-  local p, tensors = inside(self)
-  local variable, example = unpack(rawget(self, "_variables"))
-  local value, given, sizes = {}, {...}, {}              -- sizes: of free dims, by their places
-  local name = p.takes and "tensor" or "argument"
-  local takes, n = p.takes and #p.takes or #p.inputs, select("#", ...)
+-- The inputs among a call's arguments, in order.
+local function inputs_of(p, ...)
+  local given, flat, takes, n = {...}, {}, p.takes and #p.takes or #p.inputs, select("#", ...)
   while n > takes and given[n] == nil do n = n - 1 end               -- omitted optional arguments
   if n ~= takes then fail("Traced: takes %d argument%s, got %d", takes, takes == 1 and "" or "s", n) end
-  if p.takes then
-    local flat = {}
-    for i, t in ipairs(p.takes) do
-      local wrong = P.match(given[i], t, function(v, x) flat[v] = x end)
-      if wrong then fail("Traced: argument %d %s", i, wrong) end
-    end
-    given = flat
+  for i, t in ipairs(p.takes or {}) do
+    local wrong = P.match(given[i], t, function(v, x) flat[v] = x end)
+    if wrong then fail("Traced: argument %d %s", i, wrong) end
   end
+  return p.takes and flat or given
+end
+
+-- What errors call an input.
+local function shown_input(p, i) return ("%s %d"):format(p.takes and "tensor" or "argument", i) end
+
+-- Input i's shape for the sizes of the free dims that come before, in sizes, by their places; those that begin in x are added.
+local function shape_for(self, p, i, x, sizes)
+  local variable, example = unpack(rawget(self, "_variables"))
+  local shape = {}
+  for d, mine in ipairs(p.inputs[i].shape) do
+    local at = P.place(i, d)
+    local id, own = variable[at], example[at]            -- own: the size of the dim that this one follows, where its own is mine
+    if id and not sizes[id] then
+      local size = own == mine and x.shape[d] or x.shape[d] * own / mine
+      if size % (P.step(p, id) or 1) == 0 then sizes[id] = size end
+    end
+    local follows = id and sizes[id]
+    shape[d] = not follows and mine or own == mine and follows or follows * mine / own
+  end
+  return shape
+end
+
+local function same_shape(a, b)
+  for d, n in ipairs(a) do if b[d] ~= n then return false end end
+  return true
+end
+
+-- Checks the inputs; gives the sizes of the free dims, by their places.
+local function sizes_of_call(self, p, given)
+  local sizes = {}
   for i, want in ipairs(p.inputs) do
     local x = given[i]
     if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
-    local fits, shape = M.dim(x) == #want.shape, {}
-    for d = 1, fits and #want.shape or 0 do
-      local at, mine = P.place(i, d), want.shape[d]
-      local id, own = variable[at], example[at]          -- own: the size of the dim that this one follows, where its own is mine
-      if id and not sizes[id] then
-        local size = own == mine and x.shape[d] or x.shape[d] * own / mine
-        if size % (P.step(p, id) or 1) == 0 then sizes[id] = size end
-      end
-      local follows = id and sizes[id]
-      shape[d] = not follows and mine or own == mine and follows or follows * mine / own
-      fits = fits and x.shape[d] == shape[d]
-    end
-    if not fits then
+    local same_dims = M.dim(x) == #want.shape
+    local shape = same_dims and shape_for(self, p, i, x, sizes) or {}
+    if not same_dims or not same_shape(x.shape, shape) then
       local made, needed, dims = table.concat(want.shape, "x"), table.concat(shape, "x"), free_text(p, i)
       if i > 1 and needed ~= "" and needed ~= made then
-        fail("Traced: %s %d has shape %s; to match those before it, it must be %s", name, i, tostring(x.shape), needed)
+        fail("Traced: %s has shape %s; to match those before it, it must be %s", shown_input(p, i), tostring(x.shape), needed)
       end
-      fail("Traced: %s %d has shape %s; the trace was made for %s%s", name, i, tostring(x.shape), made,
+      fail("Traced: %s has shape %s; the trace was made for %s%s", shown_input(p, i), tostring(x.shape), made,
         dims ~= "" and (" (dim %s may differ, but equally in all)"):format(dims) or "")
     end
     if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) or (x.dtype == "bool") ~= (want.dtype == "bool") then
-      fail("Traced: %s %d is %s; the trace was made for %s", name, i, x.dtype, want.dtype)
+      fail("Traced: %s is %s; the trace was made for %s", shown_input(p, i), x.dtype, want.dtype)
     end
-    value[i] = x
   end
   for _, b in ipairs(p.bounds or {}) do
     local size, i, d = sizes[b.dim], P.input_and_dim(b.dim > 0 and b.dim or P.batch_dim(p, 1))
     if size < (b.least or size) or size > (b.most or size) then
-      fail("Traced: %s %d has shape %s; dim %d must be %s: with other sizes the model does other than what was traced", name, i,
+      fail("Traced: %s has shape %s; dim %d must be %s: with other sizes the model does other than what was traced", shown_input(p, i),
         tostring(given[i].shape), d, b.least and b.most and ("from %d to %d"):format(b.least, b.most)
         or b.least and ("at least %d"):format(b.least) or ("at most %d"):format(b.most))
     end
   end
-  local constants = {}
-  for i, t in ipairs(tensors) do
-    value[#value + 1] = t
-    if p.tensors[i].kind == "constant" then constants[#constants + 1] = t end
-  end
-  local device = given[1] and given[1].device
-  for id, size in pairs(sizes) do sizes[id] = size / (P.step(p, id) or 1) end
+  return sizes
+end
+
+-- Runs the nodes on the values of inputs and tensors. counts: the free dims' sizes in steps.
+local function run(p, value, counts, device)
   for _, node in ipairs(p.nodes) do
-    local args = arguments(node.args, value, sizes, device)
+    local args = arguments(node.args, value, counts, device)
     if node.inplace then
       local first = allowed[node.op].params[1]
       local x = args[first]
@@ -149,6 +160,19 @@ function Traced:forward(...)
     end
     for _, v in ipairs(node.last or {}) do value[v] = nil end        -- frees memory that is no longer needed
   end
+end
+
+function Traced:forward(...)
+  local p, tensors = inside(self)
+  local given = inputs_of(p, ...)
+  local sizes, value, constants = sizes_of_call(self, p, given), {}, {}
+  for i in ipairs(p.inputs) do value[i] = given[i] end
+  for i, t in ipairs(tensors) do
+    value[#value + 1] = t
+    if p.tensors[i].kind == "constant" then constants[#constants + 1] = t end
+  end
+  for id, size in pairs(sizes) do sizes[id] = size / (P.step(p, id) or 1) end
+  run(p, value, sizes, given[1] and given[1].device)
   local out = unfold(p.results, function(v)              -- a caller may change a result, so it must not share a constant's memory
     for _, c in ipairs(constants) do if M.shares_memory(value[v], c) then return ops.clone(value[v]) end end
     return value[v]
