@@ -1,8 +1,8 @@
--- What holds while a function runs: recording (no_grad, enable_grad), autocast, the level of vmap, scopes, and what the library itself notes
--- for the functions within (during).
+-- What holds while a function runs: recording (no_grad, enable_grad), autocast, the level of vmap, scopes, and what the library itself
+-- notes for the functions within (during).
 --
--- Idea: a mode belongs to the coroutine that sets it. Each function here sets one, calls fn(...), and gives its results. Invariant: what held
--- before holds again afterwards, also if fn errs.
+-- Idea: a mode belongs to the coroutine that sets it. Each function here sets one, calls fn(...), and gives its results. Invariant: what
+-- held before holds again afterwards, also if fn errs.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
