@@ -507,3 +507,39 @@ describe("regressions of modules: one", function()
     fails("the class has a method of that name", function() Net().block = nn.ReLU() end)
   end)
 end)
+
+describe("regressions of state dicts: one that doesn't fit", function()
+  it("leaves the module as it was", function()
+    local Picky = nn.Module:extend("Picky")
+    function Picky:init(refuses)
+      self.l, self.refuses, self.extra = nn.Linear(2, 2), refuses, 1
+    end
+    function Picky:get_extra_state() return self.extra end
+    function Picky:set_extra_state(v)
+      if self.refuses then error "no" end
+      self.extra = v
+    end
+    local net = nn.Sequential(Picky(), Picky(true))
+    local before = net[1].l.weight:clone()
+    local state = {}
+    for k, v in pairs(net:state_dict()) do state[k] = type(v) == "number" and 5 or tycho.zeros_like(v) end
+    fails("no", net.load_state_dict, net, state)
+    assert.is_true(tycho.equal(before, net[1].l.weight))
+    assert.equal(1, net[1].extra)
+    net[2].refuses = false
+    net:load_state_dict(state)
+    assert.same({5, 5, 0}, {net[1].extra, net[2].extra, net[1].l.weight:abs():sum():item()})
+
+    local wide = nn.Linear(2, 2)
+    wide:register_buffer("b", tycho.ones(1):expand(3))
+    before = wide.weight:clone()
+    state = {weight = tycho.zeros(2, 2), bias = tycho.zeros(2), b = tycho.ones(3)}
+    fails("'b' is an expanded tensor, which can't be written to", wide.load_state_dict, wide, state)
+    assert.is_true(tycho.equal(before, wide.weight))
+  end)
+
+  it("dicts keep their lists' order", function()
+    local d = nn.ModuleDict {[2] = {"b", nn.ReLU()}, [1] = {"a", nn.ReLU()}, [3] = {"c", nn.ReLU()}}
+    assert.same({"a", "b", "c"}, d:keys())
+  end)
+end)

@@ -4,6 +4,7 @@
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local lib = require "tycho.nn.layer"
+local options = require "tycho.options"
 local shown, fail = lib.shown, lib.fail
 
 -- Converts {name = member, ...}, in alphabetical order, or {{name, member}, ...}, in the list's order, to the latter form.
@@ -17,8 +18,13 @@ local function listed(name, map, ...)
     for k, v in map:items() do list[#list + 1] = {k, v} end
     return list
   end
-  for k, v in pairs(map or {}) do list[#list + 1] = type(k) == "number" and v or {k, v} end
-  if #(map or {}) == 0 then table.sort(list, function(a, b) return tostring(a[1]) < tostring(b[1]) end) end
+  local named = {}
+  for k, v in pairs(map or {}) do
+    if type(k) == "number" then list[k] = v else named[#named + 1] = {k, v} end
+  end
+  options.items(name, "the list", list)
+  table.sort(named, function(a, b) return tostring(a[1]) < tostring(b[1]) end)
+  for _, item in ipairs(named) do list[#list + 1] = item end
   return list
 end
 

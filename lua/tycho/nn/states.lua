@@ -48,6 +48,26 @@ function Module:register_load_state_dict_pre_hook(fn) return hooks.add(self, "re
 -- fn(module, {missing_keys=, unexpected_keys=}) is called when everything has been loaded.
 function Module:register_load_state_dict_post_hook(fn) return hooks.add(self, "register_load_state_dict_post_hook", "after_load", fn) end
 
+-- Whether several elements of x are one in memory, as after expand.
+local function repeats(x)
+  local shape, stride = x.shape, x:stride()
+  for d = 1, #shape do if shape[d] > 1 and stride[d] == 0 then return true end end
+  return false
+end
+
+-- Sets the modules' extra states; where one refuses, those before get their old ones again.
+local function set_extra_states(extra)
+  local before = {}
+  for i, e in ipairs(extra) do
+    before[i] = e[1].get_extra_state and e[1]:get_extra_state()
+    local ok, err = pcall(e[1].set_extra_state, e[1], e[2])
+    if not ok then
+      for k = 1, i - 1 do if before[k] ~= nil then extra[k][1]:set_extra_state(before[k]) end end
+      error(err, 0)
+    end
+  end
+end
+
 -- Raises if load_state_dict would. Gives a list of {tensor of the module, its new value}; names that don't fit, where that is allowed; and
 -- a list of {module, its extra state}. learned: gets functions that make lazy layers, which took their sizes from the state, lazy again.
 local function checked(self, state, o, learned)
@@ -80,6 +100,8 @@ local function checked(self, state, o, learned)
       elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
       elseif new.shape ~= v.shape then
         wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
+      elseif not o.assign and repeats(v) then
+        wrong[#wrong + 1] = ("'%s' is an expanded tensor, which can't be written to"):format(name)
       elseif o.assign and kind == "parameter" and v.requires_grad and not core.methods.is_floating_point(new) then
         wrong[#wrong + 1] = ("'%s' has dtype %s, which has no gradients"):format(name, new.dtype)
       else pairs_[#pairs_ + 1] = {v, new} end
@@ -125,6 +147,11 @@ function Module:load_state_dict(state, o, more)
     unlearn(learned)
     error(list, 0)
   end
+  local set, err = pcall(set_extra_states, extra)        -- first: a module may refuse
+  if not set then
+    unlearn(learned)
+    error(err, 0)
+  end
   no_grad(function()
     for _, p in ipairs(list) do
       if type(o) == "table" and o.assign then
@@ -133,7 +160,6 @@ function Module:load_state_dict(state, o, more)
       else p[1]:copy_(p[2]) end
     end
   end)
-  for _, e in ipairs(extra) do e[1]:set_extra_state(e[2]) end
   for _, m in ipairs(self:modules()) do hooks.call(m, "after_load", m, unfit or {missing_keys = {}, unexpected_keys = {}}) end
   if unfit then return self, unfit end
   return self
