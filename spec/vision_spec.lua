@@ -70,7 +70,9 @@ describe("boxes", function()
     assert.equal("RoIAlign(output_size=3x2, spatial_scale=0.9, sampling_ratio=2, aligned=true)", tostring(cut))
     helper.close(cut(G.pictures:half(), lists):float(), G["roi_align.2.true"], "in half", 1e-3)
     assert.same({0, 3, 2, 2}, {unpack(V.roi_align(G.pictures, {tycho.zeros(0, 4), tycho.zeros(0, 4)}, 2).shape)})
-    helper.fails("roi_align: argument 2 (boxes) has 1 tensors; there are 2 pictures", V.roi_align, G.pictures, {G["rois.1"]}, 2)
+    local three = {lists[1], lists[2], lists[1]}
+    helper.fails("roi_align: argument 2 (boxes) has 3 tensors; there are 2 pictures", V.roi_align, G.pictures, three, 2)
+    helper.exact(V.roi_align(G.pictures, {lists[1]}, 2), V.roi_align(G.pictures[{ {1, 1} }], {lists[1]}, 2))     -- as torchvision's
     local under = tycho.autocast({dtype = "bfloat16"}, cut, G.pictures, lists)
     helper.close(under, G["roi_align.2.true"], "under autocast")
     helper.fails("roi_align: argument 2 (boxes) must have 5 columns, a picture's number and 4 corners, got shape 3x4", V.roi_align,
@@ -108,7 +110,7 @@ describe("boxes", function()
     local low = tycho.full({1, 1, 4, 4}, -math.huge)
     assert.equal(-math.huge, V.roi_pool(low, tycho.tensor {{1, 0, 0, 5, 2}}, 1):item())
     helper.fails("ps_roi_align: argument 1 (input) has 12 channels; they must be a multiple of 5x5 cells", V.ps_roi_align, G.deep, lists, 5)
-    helper.fails("roi_pool: argument 2 (boxes) has 1 tensors; there are 2 pictures", V.roi_pool, G.deep, {lists[1]}, 2)
+    helper.fails("roi_pool: argument 2 (boxes) has 3 tensors; there are 2 pictures", V.roi_pool, G.deep, {lists[1], lists[2], lists[1]}, 2)
   end)
 
   it("are cut out of the levels of a pyramid that fit their sizes", function()

@@ -12,7 +12,8 @@ local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
 local define = core.define
 
--- Regions (K, 5), the picture's number first, from such a matrix or from a list of matrices of boxes, one for each picture.
+-- Regions (K, 5), the picture's number first, from such a matrix or from a list of matrices of boxes, one for each picture (or
+-- for the first ones).
 local function regions_of(name, x, boxes)
   if core.is_tensor(boxes) then
     if M.dim(boxes) ~= 2 or boxes.shape[2] ~= 5 then
@@ -23,7 +24,7 @@ local function regions_of(name, x, boxes)
   if type(boxes) ~= "table" then
     fail(name .. ": argument 2 (boxes) must be a tensor or a list of tensors, got %s", options.shown(boxes))
   end
-  if #boxes ~= x.shape[1] then fail(name .. ": argument 2 (boxes) has %d tensors; there are %d pictures", #boxes, x.shape[1]) end
+  if #boxes > x.shape[1] then fail(name .. ": argument 2 (boxes) has %d tensors; there are %d pictures", #boxes, x.shape[1]) end
   local list = {}
   for i, b in ipairs(boxes) do
     if not core.is_tensor(b) or M.dim(b) ~= 2 or b.shape[2] ~= 4 then
