@@ -9956,11 +9956,11 @@ function tycho.autograd.Function(options) end
 ---@param backward any
 function tycho.autograd.once_differentiable(backward) end
 
---- `(on)` true: a gradient that contains NaN is an error, which names the op that made it and the line of the program that called that op. Compiled functions run uncompiled meanwhile. Slow: for debugging.
+--- `(on)` true: a gradient that contains NaN is an error, which names the op that made it and the line of the program that called that op. Compiled functions run uncompiled meanwhile. Slow: for debugging. The mode belongs to the running coroutine.
 ---@param on any
 function tycho.autograd.set_detect_anomaly(on) end
 
---- Whether set_detect_anomaly(true) is in force.
+--- Whether set_detect_anomaly(true) is in force here.
 function tycho.autograd.is_anomaly_enabled() end
 
 --- `(fn, ...)` Calls fn(...) with set_detect_anomaly(true), and gives its results.

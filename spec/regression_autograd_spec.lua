@@ -386,14 +386,21 @@ describe("regressions of second derivatives", function()
 end)
 
 describe("regressions of detect_anomaly", function()
-  it("ends when the last of two coroutines has left it", function()
-    local function watch() tycho.autograd.detect_anomaly(coroutine.yield) end
-    local a, b = coroutine.create(watch), coroutine.create(watch)
-    coroutine.resume(a)
-    coroutine.resume(b)
-    coroutine.resume(a)
-    assert.is_true(tycho.autograd.is_anomaly_enabled())
-    coroutine.resume(b)
-    assert.is_false(tycho.autograd.is_anomaly_enabled())
+  it("holds in the coroutine that called it, until it ends there", function()
+    local watched = tycho.autograd.is_anomaly_enabled
+    local function watch()
+      tycho.autograd.detect_anomaly(function() coroutine.yield(watched()) end)
+      return watched()
+    end
+    local a, b, dropped = coroutine.create(watch), coroutine.create(watch), coroutine.create(watch)
+    for _, thread in ipairs {a, b, dropped} do assert.same({true, true}, {coroutine.resume(thread)}) end
+    assert.is_false(watched())
+    for _, thread in ipairs {a, b} do assert.same({true, false}, {coroutine.resume(thread)}) end
+    tycho.autograd.detect_anomaly(function()
+      tycho.autograd.set_detect_anomaly(false)
+      tycho.autograd.detect_anomaly(function() assert.is_true(watched()) end)
+      assert.is_false(watched())
+    end)
+    assert.is_false(watched())
   end)
 end)

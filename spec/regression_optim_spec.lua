@@ -224,7 +224,13 @@ describe("regressions of optimizers' states: one", function()
     d.state[1].rows = tycho.zeros(3)
     fails("load_state_dict: 'rows' of parameter 1 has shape 3; it must be 2", opt.load_state_dict, opt, d)
     d.state[1].rows = 1
-    fails("load_state_dict: 'rows' of parameter 1 must be a tensor, got 1", opt.load_state_dict, opt, d)
+    fails("load_state_dict: 'rows' of parameter 1 must be a floating tensor, got 1", opt.load_state_dict, opt, d)
+    d.state[1].rows = tycho.zeros(2)
+    d.state[1].more = tycho.zeros(5)                                       -- which isn't made, and isn't like the parameter
+    fails("load_state_dict: 'more' of parameter 1 has shape 5; it must be 2x3", opt.load_state_dict, opt, d)
+    d.state[1].more = nil
+    d.state[1].calls = false                                               -- numbers and booleans may change their kind
+    opt:load_state_dict(d)
     d.state[1].rows = nil
     fails("load_state_dict: the state of parameter 1 has no 'rows'", opt.load_state_dict, opt, d)
   end)

@@ -234,6 +234,11 @@ describe("cdist by a product of matrices", function()
     helper.exact(got[1][1], got[2][1])
     for k = 1, 3 do helper.close(got[1][k], got[3][k], "result " .. k, 1e-10) end
     helper.close(tycho.cdist(a:half(), b:half()):double(), got[3][1], "float16", 2e-3)
+    local under = tycho.amp.autocast({dtype = "bfloat16", device = a.device}, tycho.cdist, a:float() + 100, b:float() + 100)
+    helper.close(under:double(), got[3][1], "under autocast, far from 0", 1e-4)
+    assert.equal("float64", tycho.cdist(a:float(), b).dtype)
+    b[{1, 1, 1}] = math.huge
+    assert.equal(27 * 60 - 60, tycho.cdist(a, b):isfinite():sum():item())
     helper.fails("cdist: argument 4 (compute_mode) must be one of", tycho.cdist, a, b, {compute_mode = "mm"})
   end)
 

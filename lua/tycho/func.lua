@@ -38,7 +38,9 @@ local function call_options(...)
   return o, args
 end
 
-local within = setmetatable({}, {__mode = "k"})          -- the parts of modules that a functional_call has replaced: by which coroutine
+-- The parts of modules that a functional_call has replaced, and in which coroutine, unless that is the main one, which can't wait
+-- meanwhile.
+local within = setmetatable({}, {__mode = "kv"})
 -- functional_call(net, tensors, ...): the result of net(...) with these tensors in place of its parameters and buffers, named as in its
 -- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to
 -- the tensors given; the module is restored afterwards, even if forward errs. If forward yields, other coroutines can't replace the same
@@ -71,11 +73,13 @@ function func.functional_call(net, tensors, ...)
   for _, p in ipairs(o.strict and places or {}) do
     if new_at(p) == nil then fail("functional_call: '%s' isn't given, and strict = true", p[4]) end
   end
-  local replaced, here = {}, coroutine.running() or "main"
+  local replaced, here = {}, coroutine.running()
   for _, p in ipairs(places) do
     if new_at(p) ~= nil then
       local by = within[p[1]]
-      if by ~= nil and by ~= here then fail("functional_call: another coroutine is within a functional_call of this %s", net._name) end
+      if by and by ~= here and coroutine.status(by) == "suspended" then
+        fail("functional_call: another coroutine is within a functional_call of this %s", net._name)
+      end
       replaced[#replaced + 1] = {p[1], p[2], p[3], new_at(p), by}
     end
   end

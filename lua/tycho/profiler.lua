@@ -113,7 +113,7 @@ function Profile:table(o)
     if a[o.sort_by] ~= b[o.sort_by] then return a[o.sort_by] > b[o.sort_by] end
     return a.place < b.place
   end)
-  options.whole("table", "row_limit", o.row_limit, 0)
+  local most = o.row_limit < 0 and math.huge or o.row_limit          -- as PyTorch's -1: all
   local head = {"name", "calls", "self CPU", "%", "CPU", "CPU a call"}
   if gpu > 0 then for _, name in ipairs {"self GPU", "%", "GPU", "GPU a call"} do head[#head + 1] = name end end
   local bytes = o.sort_by == "memory"
@@ -123,7 +123,7 @@ function Profile:table(o)
   if o.group_by_input_shape then head[#head + 1] = "shapes" end
   if o.group_by_stack_n > 0 then head[#head + 1] = "line" end
   local rows = {head}
-  for i = 1, math.min(#list, o.row_limit) do
+  for i = 1, math.min(#list, most) do
     local r = list[i]
     local row = {r.key, tostring(r.count), duration(r.self_cpu_time_total),
       ("%.1f"):format(100 * r.self_cpu_time_total / math.max(cpu, 1e-9)), duration(r.cpu_time_total), duration(r.cpu_time)}

@@ -342,7 +342,10 @@ local function is_options(who, v)
     all, some = all and OPTIONS[k] ~= nil, some or TELLING[k]
   end
   local near = nil                         -- a misspelled one of those
-  for k in pairs(v) do near = near or type(k) == "string" and core.nearest(k, TELLING_NAMES) end
+  for k in pairs(v) do
+    local name = type(k) == "string" and core.nearest(k, TELLING_NAMES)
+    if name and math.abs(#name - #k) <= 2 then near = name end
+  end
   if some or near and not all then options.check(who, v, OPTIONS) end
   return all
 end

@@ -33,22 +33,26 @@ static int number_of(const site *s) {
   return found;
 }
 
+static const char *op_names[TY_NOP];       /* of ops that were called when there was no room; an op's site is then -1 - its number */
+
 int ty_cuda_site(const ty_call *c) {
   site s = {0};
   const char *name = c->ctx->host ? c->ctx->host->where(c->ctx, s.line, sizeof s.line) : NULL;
   const size_t n = strlen(s.line);
   snprintf(s.name, sizeof s.name, "%s", name ? name : c->op->shown);
   if (n > 2) s.line[n - 2] = 0;                          /* "train.lua:12: " */
-  int number = number_of(&s);
-  s.line[0] = 0;
-  return number >= 0 ? number : number_of(&s);
+  const int number = number_of(&s);
+  if (number >= 0) return number;
+  op_names[c->op->id] = c->op->shown;
+  return -1 - c->op->id;
 }
 
 void ty_cuda_site_text(int number, int gpu, bool earlier, char *text, size_t size) {
-  static const site unknown = {"an op", ""};
   pthread_mutex_lock(&lock);
-  const site *s = number >= 0 && number < SITES && sites[number] ? sites[number] : &unknown;
+  const site *s = number >= 0 && number < SITES ? sites[number] : NULL;
   pthread_mutex_unlock(&lock);
-  if (!earlier) snprintf(text, size, "%s", s->name);
-  else snprintf(text, size, "%s " TY_EARLIER "cuda:%d%s%s)", s->name, gpu, *s->line ? ", " : "", s->line);
+  const char *op = number < 0 && number >= -TY_NOP ? op_names[-1 - number] : NULL;
+  const char *name = s ? s->name : op ? op : "an op", *line = s ? s->line : "";
+  if (!earlier) snprintf(text, size, "%s", name);
+  else snprintf(text, size, "%s " TY_EARLIER "cuda:%d%s%s)", name, gpu, *line ? ", " : "", line);
 }

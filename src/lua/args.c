@@ -333,7 +333,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
       int t = lua_type(L, index);
       if (t == LUA_TBOOLEAN) { a->n = TY_BOOLEAN; a->i = lua_toboolean(L, index); }
       else if (t != LUA_TNUMBER) bad(L, op, k, "a number or a boolean", index);
-      else if (ty_is_whole(lua_tonumber(L, index), &v)) { a->n = TY_INT; a->i = v; }
+      else if (ty_is_whole(lua_tonumber(L, index), &v) && !(v == 0 && signbit(lua_tonumber(L, index)))) { a->n = TY_INT; a->i = v; }
       else { a->n = TY_FLOAT; a->f = lua_tonumber(L, index); }
       break;
     }

@@ -163,7 +163,7 @@ static void push_source(lua_State *L, ty_tape_call *r, src s, int item) {
   ty_operand *o = &n->in[sp.start];
   if (o->kind == TY_TENSOR) push_saved(L, r, sp.start, false);
   else if (o->kind == TY_NONE) lua_pushnil(L);
-  else lua_pushnumber(L, o->kind == TY_FLOAT ? o->f : (double)o->i);   /* a boolean counts as 0 or 1 */
+  else lua_pushnumber(L, o->f);                      /* a boolean counts as 0 or 1 */
 }
 
 /* ---- contexts: results of a pass with create_graph have histories with contexts of autograd.Functions, which their handles hold ---- */
@@ -364,7 +364,7 @@ ty_status ty_protected(ty_tape_call *r, int which) {
 ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin) {
   ty_tape_call r = {.ctx = ctx, .node = node, .gout = gout, .gin = gin, .needs = needs};
   TY_TRY(ty_protected(&r, node->op ? TY_RUN_RULES : TY_RUN_FUNCTION));
-  return r.s->watchful ? ty_protected(&r, TY_RUN_WATCH) : TY_OK;
+  return ((const ty_modes *)ctx)->watchful ? ty_protected(&r, TY_RUN_WATCH) : TY_OK;
 }
 
 /* ---- backward ---- */

@@ -36,6 +36,7 @@ typedef struct {
   ty_scope *scope;
   struct ty_state *owner;    /* NULL: nobody uses them now */
   struct ty_state *spare_of; /* the state that keeps them for the main coroutine, or NULL */
+  bool watchful;             /* detect_anomaly: backward looks for NaN, and calls note the user's line */
   int pinned;                /* calls in progress that use these modes (backward passes): until 0 they are kept */
 } ty_modes;
 
@@ -57,7 +58,6 @@ typedef struct ty_state {
   long long garbage;         /* the least that gc_limit allows above the bytes in use when it was set */
   bool collecting;
   bool rules;                /* gradient rules have been read */
-  bool watchful;             /* detect_anomaly: backward looks for NaN, and calls note the user's line */
   int collects;              /* how many operand lists are open, see handle.c */
   uint64_t older_handle, older_node;   /* only leaves and nodes below these can be operands of an open list */
   uint64_t next_handle;

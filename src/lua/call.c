@@ -39,7 +39,7 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
     lua_pushvalue(L, a->out ? a->out : a->result + i);
     if (a->anchors) ty_set_anchor(L, lua_gettop(L), a->anchors);
   }
-  if (s->watchful && nout) ty_note_place(L, ty_test(L, -nout));
+  if (((const ty_modes *)ctx)->watchful && nout) ty_note_place(L, ty_test(L, -nout));
   return nout;
 }
 

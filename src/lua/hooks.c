@@ -172,14 +172,20 @@ void ty_note_place(lua_State *L, const ty_tensor *result) {
   lua_pop(L, 1);
 }
 
-/* watch(fn or nil): fn(name of the op, place of its call or nil, gradients by operand) is called after each rule. */
+/* watch(on, fn) -> whether it was on in this coroutine: while it is, fn(name of the op, place of its call or nil, gradients by operand)
+ * is called after each rule. Without arguments it only tells. */
 static int watch(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  lua_settop(L, 1);
-  ty_settle(L, "anomaly detection is switched");
-  s->watchful = !lua_isnil(L, 1);
-  lua_rawseti(L, lua_upvalueindex(2), TY_R_WATCHER);
-  return 0;
+  const bool was = ty_modes_of(L, s)->watchful, on = lua_toboolean(L, 1);
+  if (lua_gettop(L) && on != was) {
+    ty_settle(L, "anomaly detection is switched");
+    lua_settop(L, 2);
+    lua_rawseti(L, lua_upvalueindex(2), TY_R_WATCHER);
+    ty_own_modes(L, s)->watchful = on;
+    ty_modes_share_again(L, s);
+  }
+  lua_pushboolean(L, was);
+  return 1;
 }
 
 static int run_watch(lua_State *L) {

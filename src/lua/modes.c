@@ -13,7 +13,7 @@ static bool is_default(const ty_modes *m, const ty_state *s) {
     if (m->ctx.stream[i]) return false;
   return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == s->modes.ctx.gpu &&
     m->ctx.device == s->modes.ctx.device && !m->ctx.packs &&
-    !m->pinned && !m->ctx.mempool && !m->ctx.program && !m->ctx.vmap && !m->ctx.recall &&
+    !m->pinned && !m->watchful && !m->ctx.mempool && !m->ctx.program && !m->ctx.vmap && !m->ctx.recall &&
     (!m->scope || m->scope == s->modes.scope);
 }
 

@@ -370,7 +370,7 @@ static void push_operand(lua_State *L, const event *e, int i) {
   const ty_operand *o = &e->in[i];
   if (o->kind == TY_NONE) lua_pushnil(L);
   else if (o->kind == TY_BOOLEAN) lua_pushboolean(L, o->f != 0);
-  else if (o->kind != TY_TENSOR) lua_pushnumber(L, o->kind == TY_INT ? (lua_Number)o->i : o->f);
+  else if (o->kind != TY_TENSOR) lua_pushnumber(L, o->f);
   else {
     lua_createtable(L, 0, 1);
     lua_pushinteger(L, e->vin[i] + 1);

@@ -74,7 +74,7 @@ end
 autograd.backward = core.define("autograd.backward",
   "outputs:any, grads:any?, retain_graph:any?, create_graph:bool=false, *, inputs:any?",
   function(outputs, grads, retain, create, inputs)
-    options.expect("autograd.backward", 1, outputs, type(list(outputs)) == "table" and core.is_tensor(list(outputs)[1]),
+    options.expect("autograd.backward", 1, outputs, type(list(outputs)) == "table" and not core.is_module(outputs),
       "a tensor or a list of tensors")
     onto("autograd.backward", list(outputs), by_output("autograd.backward", grads, outputs), inputs, retain, create)
   end)
@@ -452,26 +452,17 @@ local function watcher(name, place, grads)
   end
 end
 -- true: a gradient that contains NaN is an error, which names the op that made it and the line of the program that called that op. Compiled
--- functions run uncompiled meanwhile. Slow: for debugging.
+-- functions run uncompiled meanwhile. Slow: for debugging. The mode belongs to the running coroutine.
 function autograd.set_detect_anomaly(on)
   if type(on) ~= "boolean" then fail("set_detect_anomaly: argument 1 must be a boolean, got " .. type(on)) end
-  modes.watching = on
-  core.watch(on and watcher or nil)
+  core.watch(on, watcher)
 end
--- Whether set_detect_anomaly(true) is in force.
-function autograd.is_anomaly_enabled() return modes.watching or false end
-local detecting, before = 0, false                        -- the calls of detect_anomaly that haven't ended; what held before the first
+-- Whether set_detect_anomaly(true) is in force here.
+function autograd.is_anomaly_enabled() return core.watch() end
 -- Calls fn(...) with set_detect_anomaly(true), and gives its results.
 function autograd.detect_anomaly(fn, ...)
   options.expect("detect_anomaly", 1, fn, modes.callable(fn), "a function")
-  if detecting == 0 then before = autograd.is_anomaly_enabled() end
-  local function done()
-    detecting = detecting - 1
-    if detecting == 0 then autograd.set_detect_anomaly(before) end
-  end
-  autograd.set_detect_anomaly(true)
-  detecting = detecting + 1
-  return finally(done, fn, ...)
+  return options.meanwhile(autograd.set_detect_anomaly, true, core.watch(), fn, ...)
 end
 
 return options.told(autograd, "autograd", nil, {forward_ad = "use func.jvp"},

@@ -1,12 +1,11 @@
 -- What compile/init.lua and compile/outside.lua share: how a recorded program runs, and what TYCHO_DEBUG prints.
 local core = require "tycho.core"
-local modes = require "tycho.modes"
 local program, gpu = core.program, core.gpu
 
 local shared = {}
 
 -- Whether no program can record or run here: inside another record, a vmap, the user's graph capture, or under detect_anomaly.
-function shared.busy() return program.active() or core.is_mapping() or gpu.capturing() or modes.watching end
+function shared.busy() return program.active() or core.is_mapping() or gpu.capturing() or core.watch() end
 
 local function walk(x, visit, seen)
   if core.is_tensor(x) then return visit(x) end

@@ -121,11 +121,15 @@ function Concat:size()
   return n
 end
 function Concat:get(i)
-  source.need_item(i, self:size())
-  for _, d in ipairs(self.datasets) do
-    if i <= d:size() then return d:get(i) end
-    i = i - d:size()
+  local at = i
+  if type(i) == "number" and i >= 1 then
+    for _, d in ipairs(self.datasets) do
+      local n = d:size()
+      if at <= n then return d:get(at) end
+      at = at - n
+    end
   end
+  source.need_item(i, self:size())
 end
 -- ConcatDataset{a, b, ...}: the items of the datasets, one dataset after another.
 function data.ConcatDataset(list, ...)
@@ -133,7 +137,10 @@ function data.ConcatDataset(list, ...)
     fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}")
   end
   options.items("ConcatDataset", "argument 1", list)
-  for i, d in ipairs(list) do dataset_at(("ConcatDataset: item %d of the list"):format(i), d):size() end     -- which may raise
+  for i, d in ipairs(list) do
+    local what = ("ConcatDataset: item %d of the list"):format(i)
+    options.whole(what, "size()", dataset_at(what, d):size(), 0)
+  end
   local self = setmetatable({datasets = list, classes = list[1] and list[1].classes}, Concat)
   source.concatenated[self] = list
   return self

@@ -237,9 +237,8 @@ function samplers.batches_of(s, n)
     end
     return positions_of(#all > 0 and all or none(), n, "batch_sampler"), ends
   end
-  if type(s.iter) ~= "function" and next(s) == nil or core.is_module(s) then
-    error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " ..
-      (core.is_module(s) and "a module" or "an empty one"), 0)
+  if core.is_module(s) then
+    error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got a module", 0)
   end
   local own = {}
   if type(s.iter) ~= "function" then

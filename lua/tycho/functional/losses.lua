@@ -292,7 +292,7 @@ def("gaussian_nll_loss",
   "x, target, var:operand, full:bool=false, eps:number=1e-6, " .. REDUCTION,
   "negative log-likelihood under a normal of mean x and variance var",
   function(x, target, var, full, eps, reduction)
-    if eps ~= eps or eps <= 0 then fail("gaussian_nll_loss", "eps must be above 0, got %g", eps) end
+    if eps ~= eps or eps < 0 then fail("gaussian_nll_loss", "eps must not be negative, got %g", eps) end
     if type(var) == "boolean" then var = var and 1 or 0 end
     if type(var) == "number" then var = ops.full({}, var, {dtype = x.dtype, device = x.device}) end
     if lib.looks(var) and ops.any(ops.lt(var, 0)):item() then fail("gaussian_nll_loss", "argument 3 (var) has elements below 0") end

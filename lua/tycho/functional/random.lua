@@ -71,10 +71,10 @@ end)
 -- random_(low, high): in place, whole numbers from low to high, both included; random_(high) from 0; random_() up to the largest for which
 -- the dtype holds all whole numbers.
 drawn("random_", "low=nil, high=nil", function(x, low, high)
-  if high == nil then low, high = 0, low end
+  if high == nil then low, high = nil, low end
   local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1,
     int64 = 2 ^ 53, uint8 = 255, bool = 1}
-  return ops.randint(low, high or most[x.dtype], x.shape, {dtype = not M.is_floating_point(x) and x.dtype or nil, device = x.device})
+  return ops.randint(low or 0, high or most[x.dtype], x.shape, {dtype = not M.is_floating_point(x) and x.dtype or nil, device = x.device})
 end)
 
 def("bernoulli", "x, p:any?", "1 with probability x, else 0; with p like x, 1 with probability p", function(x, p)

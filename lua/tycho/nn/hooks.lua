@@ -5,7 +5,7 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, check, pack = options.fail, options.check, options.pack
-local hooks = {count = 0}              -- the hooks that modules have, and forwards put into single modules: these may keep what they see
+local hooks = {there = false}          -- there: a module has had hooks, or a forward of its own, which may keep what they see
 
 -- The hooks of a kind to call now: a copy, since hooks may add others, or remove themselves.
 local function now(own, when)
@@ -142,7 +142,7 @@ local function put(lists, name, when, fn, o)
     end
   end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
-  hooks.count = hooks.count + 1
+  hooks.there = true
   core.program.hooked(when == "back" or when == "before_back")
   local list, h = lists[when], {fn = fn, with_kwargs = o.with_kwargs, always_call = o.always_call}
   table.insert(list, o.prepend and 1 or #list + 1, h)
@@ -151,7 +151,6 @@ local function put(lists, name, when, fn, o)
     for i, other in ipairs(list) do
       if other == h then
         table.remove(list, i)
-        hooks.count = hooks.count - 1
         break
       end
     end

@@ -110,7 +110,7 @@ end
 -- seen it. Frees x if that is so (mine) and m is built in.
 local function released(m, x, mine, y, ...)
   local class = getmetatable(m)._class                   -- nil: a stand-in for a module
-  local library = hooks.count == 0 and class ~= nil and rawget(class, "_library") == true
+  local library = not hooks.there and class ~= nil and rawget(class, "_library") == true
   if rawequal(y, x) then return mine and library, y, ... end
   if mine and library then M.free(x) end
   return library and core.is_tensor(y) and select("#", ...) == 0, y, ...

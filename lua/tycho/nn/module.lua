@@ -119,8 +119,7 @@ local function put(self, kind, name, value)
   end
   if kinds[name] == nil then
     local why = type(name) == "string" and (name:find(".", 1, true) and "names can't have dots" or
-      type(exports.Module[name]) == "function" and "modules have a method of that name" or
-      type(class_of(self)[name]) == "function" and "the class has a method of that name")
+      type(exports.Module[name]) == "function" and "modules have a method of that name")
     if why then fail("%s: a %s can't be named '%s': %s", class_of(self)._name, kind, name, why) end
     order[#order + 1] = name
   end
@@ -168,7 +167,7 @@ local function assign(self, name, value)
       rawget(rawget(self, "_parts").parametrizations._parts, name):set(value)
     else
       if core.is_tensor(value) then core.keep(value) end
-      if name == "forward" then hooks.count = hooks.count + 1 end          -- it may keep what it sees, too
+      if name == "forward" then hooks.there = true end          -- it may keep what it sees, too
       self._plain[name] = value
     end
   end

@@ -77,7 +77,7 @@ local function checked(self, state, o, learned)
   if type(state) ~= "table" or core.is_module(state) then
     fail("load_state_dict: argument 1 must be a table of tensors, such as state_dict() gives, got %s", options.shown(state))
   end
-  if hooks.count > 0 then                      -- these may change it
+  if hooks.there then                      -- these may change it
     local copy = {}
     for k, v in pairs(state) do copy[k] = v end
     state = copy

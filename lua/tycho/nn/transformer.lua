@@ -6,6 +6,7 @@ local ops, M = core.ops, core.methods
 local F = require "tycho.nn.functional"
 local functional = require "tycho.functional"
 local init = require "tycho.nn.init_functions"
+local modes = require "tycho.modes"
 local module = require "tycho.nn.module"
 local attention_weights = require("tycho.functional.lib").attention_weights
 local lib = require "tycho.nn.layer"
@@ -276,7 +277,7 @@ function Transformer:init(...)
     layer_norm_eps = o.layer_norm_eps, batch_first = o.batch_first, norm_first = o.norm_first, bias = o.bias}
   local function norm() return nn.LayerNorm(o.d_model, {eps = o.layer_norm_eps, bias = o.bias}) end
   for _, k in ipairs {"custom_encoder", "custom_decoder"} do
-    if o[k] ~= nil and not module.is_module(o[k]) then lib.fail("Transformer: %s must be a module, got %s", k, lib.shown(o[k])) end
+    if o[k] ~= nil and not modes.callable(o[k]) then lib.fail("Transformer: %s must be a module, got %s", k, lib.shown(o[k])) end
   end
   self.encoder = o.custom_encoder or
     nn.TransformerEncoder(nn.TransformerEncoderLayer(o.d_model, o.nhead, shared), o.num_encoder_layers, norm())

@@ -10,6 +10,7 @@ local fail = options.fail
 local ops, M = core.ops, core.methods
 local new_class = require("tycho.optim.optimizer").new_class
 local own_copy = require("tycho.optim.settings").own_copy
+local tree = require "tycho.tree"
 
 -- The minimum within lo..hi of the cubic through two points with given slopes.
 local function cubic(x1, f1, g1, x2, f2, g2, lo, hi)
@@ -210,7 +211,7 @@ function LBFGS:state_dict()
   for k, v in pairs(o) do if k ~= "params" then copy[k] = own_copy(v) end end
   for i = 1, #o.params do copy.params[i] = i end
   local s, saved = self.state[o.params[1]], {}
-  for k, v in pairs(s or {}) do saved[k] = own_copy(v) end
+  for k, v in pairs(s or {}) do saved[k] = tree.is_plain(v) and {unpack(v)} or v end         -- lists, to which steps add
   return {state = saved.d and {saved} or {}, param_groups = {copy}}
 end
 function LBFGS:check_state_dict(d)

@@ -6,9 +6,12 @@ local check, shown, fail = options.check, options.shown, options.fail
 local tree = require "tycho.tree"
 local settings = {}
 
--- A setting that is a plain table, such as betas, as a table of its own: else a change of one group's would reach others.
+-- A setting that is a list of numbers, such as betas, as a list of its own: else a change of one group's would reach others.
 function settings.own_copy(v)
-  return tree.is_plain(v) and tree.map(v, function(x) return x end) or v
+  if not tree.is_plain(v) or type(v[1]) ~= "number" then return v end
+  local own = {}
+  for k, x in pairs(v) do own[k] = x end
+  return own
 end
 
 -- A group's options must be of their defaults' kinds; rates and the like must not be negative, betas are two numbers below 1.

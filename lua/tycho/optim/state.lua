@@ -144,7 +144,7 @@ function Optimizer:check_state_dict(d)
     fail("load_state_dict: the state has %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
   end
   local needed, settings_of = {}, {}       -- by group: the names in its parameters' states; all settings
-  local own_state, dtypes = self.new_state and has_own_state(self), {}
+  local own_state, dtypes = self.new_state ~= nil and has_own_state(self), {}
   for i, g in ipairs(d.param_groups) do
     if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
     local own, all = self.param_groups[i], {}
@@ -166,34 +166,28 @@ function Optimizer:check_state_dict(d)
       n = n + 1
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d must be a table, got %s", n, type(s)) end
-      local begins = s and (own_state and first_state(self, p, settings_of[i], s) or needed[i]) or {}
-      dtypes[n] = own_state and {}
-      for name, fresh in pairs(begins) do
+      local fresh, present = s and own_state and first_state(self, p, settings_of[i], s) or {}, self.state[p] or {}
+      dtypes[n] = {}
+      for name, first in pairs(s and (own_state and fresh or needed[i]) or {}) do
         local v = s[name]
-        if v == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
-        if own_state then
-          if type(v) ~= type(fresh) or core.is_tensor(v) ~= core.is_tensor(fresh) then
-            fail("load_state_dict: '%s' of parameter %d must be a %s, got %s", tostring(name), n,
-              core.is_tensor(fresh) and "tensor" or type(fresh), shown(v))
-          end
-          if core.is_tensor(fresh) then
-            if v.shape ~= fresh.shape then
-              fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape),
-                tostring(fresh.shape))
-            end
-            dtypes[n][name] = fresh.dtype
-          end
-        elseif core.is_tensor(fresh) and not (core.is_tensor(v) and (M.is_floating_point(v) or FOLLOWS[name])) then
-          fail("load_state_dict: '%s' of parameter %d must be a floating tensor, got %s", name, n, shown(v))
+        if v == nil and not self.lacks then
+          fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name)
         end
+        local floating = core.is_tensor(first) and M.is_floating_point(first)
+        if v ~= nil and core.is_tensor(first) and not (core.is_tensor(v) and (M.is_floating_point(v) == floating or FOLLOWS[name])) then
+          fail("load_state_dict: '%s' of parameter %d must be a %stensor, got %s", name, n, floating and "floating " or "", shown(v))
+        end
+        if own_state and core.is_tensor(first) then dtypes[n][name] = first.dtype end
       end
       for name, v in pairs(s or {}) do
         if self.foreign and self.foreign[name] then
           fail("load_state_dict: the state of parameter %d has '%s', which %s doesn't have; is it another optimizer's?", n, tostring(name),
             self._name)
         end
-        local want = self.state_shape and self:state_shape(name, p) or p.shape
-        if not own_state and not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= want then
+        -- as the optimizer makes it, or has it; else as the parameter
+        local like = core.is_tensor(fresh[name]) and fresh[name] or own_state and core.is_tensor(present[name]) and present[name] or nil
+        local want = like and like.shape or self.state_shape and self:state_shape(name, p) or p.shape
+        if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= want then
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
         end
       end
