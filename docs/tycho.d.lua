@@ -10768,11 +10768,11 @@ tycho.nn.utils.rnn = {}
 ---@param padding_side? any
 function tycho.nn.utils.rnn.pad_sequence(list, batch_first, padding_value, padding_side) end
 
---- `(padded, lengths, {batch_first=false})` the list of sequences that pad_sequence was given.
+--- `(padded, lengths, batch_first=false)` the list of sequences that pad_sequence was given.
 ---@param padded any
 ---@param lengths any
----@param options? table
-function tycho.nn.utils.rnn.unpad_sequence(padded, lengths, options) end
+---@param batch_first? any
+function tycho.nn.utils.rnn.unpad_sequence(padded, lengths, batch_first) end
 
 --- `(...)` As a tensor's to: moved to a device, or converted to a dtype.
 function classes.PackedSequence:to(...) end
@@ -11368,7 +11368,7 @@ function tycho.optim.swa_utils.SWALR(optimizer, swa_lr, anneal_epochs, anneal_st
 function tycho.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps) end
 
 tycho.optim.lr_scheduler.LRScheduler = {}
---- `(self, name, signature)` A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults. Instead of lr_at there may be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and self.optimizer.param_groups.
+--- `(self, name, signature)` A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults; nil: none. Instead of lr_at there may be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and self.optimizer.param_groups.
 ---@param self any
 ---@param name any
 ---@param signature any
@@ -12136,7 +12136,7 @@ function tycho.distributed.fsdp.optim_state_dict(opt) end
 function tycho.distributed.fsdp.load_optim_state_dict(opt, state) end
 
 tycho.distributed.optim = {}
---- `(params, {optimizer_class=optim.AdamW, process_group=, ...})` an optimizer of that class, with its options, whose state for each parameter is kept in one process only; all processes need the same gradients, as DistributedDataParallel gives them. Each step ends with an exchange of the changed parameters. Schedulers and GradScaler accept it as any optimizer. state_dict() has this process's share, until consolidate_state_dict(to) has collected all shares in one process; load_state_dict takes a whole state and keeps the share.
+--- `(params, {optimizer_class=, process_group=, ...})` an optimizer of that class, with its options, whose state for each parameter is kept in one process only; all processes need the same gradients, as DistributedDataParallel gives them. Each step ends with an exchange of the changed parameters. Schedulers and GradScaler accept it as any optimizer. state_dict() has this process's share, until consolidate_state_dict(to) has collected all shares in one process; load_state_dict takes a whole state and keeps the share.
 ---@param params any
 ---@param options? table
 function tycho.distributed.optim.ZeroRedundancyOptimizer(params, options) end
@@ -12268,10 +12268,13 @@ function tycho.data.get_worker_info() end
 ---@param dataset any
 function tycho.data.SequentialSampler(dataset) end
 
---- `(dataset, {replacement=false, num_samples=, seed=, generator=})` positions in random order, num_samples of them (as many as items unless given). seed, or a seed that generator draws now, replaces the loader's.
+--- `(dataset, replacement=false, num_samples=, generator=, {seed=})` positions in random order, num_samples of them (as many as items unless given). seed, or a seed that generator draws now, replaces the loader's.
 ---@param dataset any
+---@param replacement? any
+---@param num_samples? any
+---@param generator? any
 ---@param options? table
-function tycho.data.RandomSampler(dataset, options) end
+function tycho.data.RandomSampler(dataset, replacement, num_samples, generator, options) end
 
 --- `(positions, {seed=, generator=})` the positions of a list in random order.
 ---@param positions any
@@ -12284,10 +12287,14 @@ function tycho.data.SubsetRandomSampler(positions, options) end
 ---@param options? table
 function tycho.data.WeightedRandomSampler(weights, num_samples, options) end
 
---- `(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false})` this process's share of the positions; ranks count from 0; num_replicas and rank follow from tycho.distributed unless given. Shares are equal: some items are repeated, or with drop_last left out. All processes need the same seed.
+--- `(dataset, num_replicas=, rank=, shuffle=true, seed=0, drop_last=false)` this process's share of the positions; ranks count from 0; num_replicas and rank follow from tycho.distributed unless given. Shares are equal: some items are repeated, or with drop_last left out. All processes need the same seed.
 ---@param dataset any
----@param options? table
-function tycho.data.DistributedSampler(dataset, options) end
+---@param num_replicas? any
+---@param rank? any
+---@param shuffle? any
+---@param seed? any
+---@param drop_last? any
+function tycho.data.DistributedSampler(dataset, num_replicas, rank, shuffle, seed, drop_last) end
 
 --- `(sampler, batch_size, drop_last=false)` lists of positions, for a DataLoader's batch_sampler.
 ---@param sampler any
@@ -12826,13 +12833,13 @@ function classes.Distribution:icdf() end
 --- exp of the entropy, of the batch's shape. An error if there is no entropy.
 function classes.Distribution:perplexity() end
 
---- `(shape)` draws without history. The result has the dims of shape, a list of sizes, then the batch dims, then those of one event.
----@param shape any
-function classes.Distribution:sample(shape) end
+--- `(sample_shape)` draws without history. The result has the dims of sample_shape, a list of sizes, then the batch dims, then those of one event.
+---@param sample_shape any
+function classes.Distribution:sample(sample_shape) end
 
---- `(shape)` draws as differentiable functions of the parameters; an error if there is no such way.
----@param shape any
-function classes.Distribution:rsample(shape) end
+--- `(sample_shape)` draws as differentiable functions of the parameters; an error if there is no such way.
+---@param sample_shape any
+function classes.Distribution:rsample(sample_shape) end
 
 --- `({batch_shape})` the same distribution with these batch dims, its parameters as views. An error if its own batch dims don't broadcast to them. Values have the new batch dims before the event's.
 ---@param options? table
@@ -13438,11 +13445,11 @@ function classes.Timer:timeit(number) end
 function classes.Timer:blocked_autorange(options) end
 
 tycho.utils.benchmark = {}
---- `(fn, {setup=, num_threads=1, label=, sub_label=, description=, env=})` times calls of fn, without arguments; setup is called first. Waits for GPUs. The texts say where Compare puts what it measures: label names a table, sub_label a row, description a column.
----@param fn any
+--- `(stmt, {setup=, num_threads=1, label=, sub_label=, description=, env=})` times calls of the function stmt, without arguments; setup is called first. Waits for GPUs. The texts say where Compare puts what it measures: label names a table, sub_label a row, description a column.
+---@param stmt any
 ---@param options? table
 ---@return tycho.Timer
-function tycho.utils.benchmark.Timer(fn, options) end
+function tycho.utils.benchmark.Timer(stmt, options) end
 
 --- `(results)` tables of measurements side by side, by the label, sub_label, description and number of threads of their timers; print() prints them, tostring gives them as text.
 ---@param results any
@@ -13485,55 +13492,55 @@ function tycho.utils.make_grid(pictures, options) end
 function tycho.utils.save_image(pictures, path, options) end
 
 tycho.utils.tensorboard = {}
---- `(folder=, {flush_secs=120, filename_suffix="", comment=""})` writes data for TensorBoard into a file of the folder, by default runs/ and the time; to see it: tensorboard --logdir runs. Data reach the file after flush_secs, at flush() or close(), and at the program's end.
----@param folder? any
+--- `(log_dir=, {flush_secs=120, filename_suffix="", comment=""})` writes data for TensorBoard into a file of the folder, by default runs/ and the time; to see it: tensorboard --logdir runs. Data reach the file after flush_secs, at flush() or close(), and at the program's end.
+---@param log_dir? any
 ---@param options? table
 ---@return tycho.SummaryWriter
-function tycho.utils.tensorboard.SummaryWriter(folder, options) end
+function tycho.utils.tensorboard.SummaryWriter(log_dir, options) end
 
---- `(tag, value, step, time)` A number, or a tensor of one element; waits for the GPU. step: a whole number from 0; time: seconds since 1970, by default now; both also in the functions below.
+--- `(tag, value, global_step, walltime)` A number, or a tensor of one element; waits for the GPU. global_step: a whole number from 0; walltime: seconds since 1970, by default now; both also in the functions below.
 ---@param tag any
 ---@param value any
----@param step any
----@param time any
-function classes.SummaryWriter:add_scalar(tag, value, step, time) end
+---@param global_step any
+---@param walltime any
+function classes.SummaryWriter:add_scalar(tag, value, global_step, walltime) end
 
---- `(tag, {name = value, ...}, step, time)` several curves in one chart; each is a separate run below the folder.
+--- `(tag, {name = value, ...}, global_step, walltime)` several curves in one chart; each is a separate run below the folder.
 ---@param tag any
----@param step any
----@param time any
+---@param global_step any
+---@param walltime any
 ---@param options? table
-function classes.SummaryWriter:add_scalars(tag, step, time, options) end
+function classes.SummaryWriter:add_scalars(tag, global_step, walltime, options) end
 
---- `(tag, values, step, time)` A histogram of the elements of a tensor or a list.
+--- `(tag, values, global_step, walltime)` A histogram of the elements of a tensor or a list.
 ---@param tag any
 ---@param values any
----@param step any
----@param time any
-function classes.SummaryWriter:add_histogram(tag, values, step, time) end
+---@param global_step any
+---@param walltime any
+function classes.SummaryWriter:add_histogram(tag, values, global_step, walltime) end
 
---- `(tag, x, step, time, dataformats)` A picture CxHxW or HxW of values in 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", the order of its dims.
+--- `(tag, x, global_step, walltime, dataformats)` A picture CxHxW or HxW of values in 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", the order of its dims.
 ---@param tag any
 ---@param x any
----@param step any
----@param time any
+---@param global_step any
+---@param walltime any
 ---@param dataformats any
-function classes.SummaryWriter:add_image(tag, x, step, time, dataformats) end
+function classes.SummaryWriter:add_image(tag, x, global_step, walltime, dataformats) end
 
---- `(tag, x, step, time, {options of make_grid})` shows pictures NxCxHxW side by side.
+--- `(tag, x, global_step, walltime, {options of make_grid})` shows pictures NxCxHxW side by side.
 ---@param tag any
 ---@param x any
----@param step any
----@param time any
+---@param global_step any
+---@param walltime any
 ---@param options? table
-function classes.SummaryWriter:add_images(tag, x, step, time, options) end
+function classes.SummaryWriter:add_images(tag, x, global_step, walltime, options) end
 
---- `(tag, s, step, time)` A text, shown as Markdown.
+--- `(tag, s, global_step, walltime)` A text, shown as Markdown.
 ---@param tag any
 ---@param s any
----@param step any
----@param time any
-function classes.SummaryWriter:add_text(tag, s, step, time) end
+---@param global_step any
+---@param walltime any
+function classes.SummaryWriter:add_text(tag, s, global_step, walltime) end
 
 --- Writes everything added so far to the file.
 function classes.SummaryWriter:flush() end

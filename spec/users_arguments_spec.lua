@@ -467,7 +467,7 @@ describe("users' options", function()
     for i, column in y:iter({dim = 2}) do n = n + i * #column end
     assert.equal(12, n)
     local net = nn.Linear(2, 2)
-    assert.is_false(net:train({on = false}).training)
+    assert.is_false(net:train({mode = false}).training)
     assert.equal(2, sgd():step({closure = function() return 2 end}))
     nn.utils.parametrizations.weight_norm(net)
     assert.is_true(nn.utils.parametrize.is_parametrized(net, {name = "weight"}))

@@ -469,3 +469,56 @@ describe("users' scalers", function()
     for _, c in ipairs(can) do assert.equal(c[3], tycho.can_cast(c[1], c[2]), c[1] .. " to " .. c[2]) end
   end)
 end)
+
+describe("users' own optimizers and schedules", function()
+  local function leaf()
+    local p = nn.Parameter(tycho.ones(2))
+    p.grad = tycho.ones(2)
+    return p
+  end
+  local half = setmetatable({}, {__call = function() return 0.5 end})
+
+  it("have options that are nothing at first, and tensors for numbers", function()
+    local Own = optim.Optimizer:extend("Own", {lr = 0.1, max_norm = false, beta = 0.5})
+    function Own:rule(group, p, g, _, _, write) write(p, p - g * group.lr * group.beta * (group.max_norm or 1)) end
+    local p = leaf()
+    Own({p}, {max_norm = 2, beta = tycho.tensor(0.25)}):step()
+    assert.near(0.95, p[1], 1e-6)
+    fails("Own: maximize must be a boolean, got 1", Own, {p}, {maximize = 1})
+    local Halved = optim.lr_scheduler.LRScheduler:extend("Halved", "warmup=nil, factor=0.5")
+    function Halved:lr_at(_, base) return base * self.factor(self.warmup) end
+    local opt = optim.SGD({p}, {lr = 1})
+    Halved(opt, {warmup = 5, factor = function(n) return n end})
+    assert.equal(5, opt.param_groups[1].lr)
+  end)
+
+  it("take what can be called as a function", function()
+    local opt = optim.SGD({leaf()}, {lr = 1})
+    optim.lr_scheduler.LambdaLR(opt, half)
+    assert.equal(0.5, opt.param_groups[1].lr)
+    local seen = 0
+    local hook = setmetatable({}, {__call = function() seen = seen + 1 end})
+    local net = nn.Linear(2, 2)
+    net:register_forward_hook(hook)
+    net(tycho.ones(1, 2))
+    assert.equal(1, seen)
+    assert.equal("GELU", nn.TransformerEncoderLayer(8, 2, {activation = nn.GELU()}).activation._name)
+  end)
+
+  it("take a rate of one element, and schedules by name", function()
+    for _, name in ipairs {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad"} do
+      local p, q = leaf(), leaf()
+      optim[name]({p}, {lr = tycho.tensor {0.1}}):step()
+      optim[name]({q}, {lr = 0.1}):step()
+      helper.close(p:detach(), q:detach(), name)
+    end
+    local S, opt = optim.lr_scheduler, optim.SGD({leaf()}, {lr = 1})
+    local s = S.ChainedScheduler {schedulers = {S.ConstantLR(opt, 0.5), S.ExponentialLR(opt, 0.5)}, optimizer = opt}
+    opt:step()
+    s:step()
+    assert.equal(0.25, opt.param_groups[1].lr)
+    local plateau = S.ReduceLROnPlateau(opt)
+    plateau:step({metrics = 3})
+    assert.equal(3, plateau.best)
+  end)
+end)

@@ -86,8 +86,9 @@ function Timer:blocked_autorange(o)
   end)
 end
 
--- Timer(fn, {setup=, num_threads=1, label=, sub_label=, description=, env=}): times calls of fn, without arguments; setup is called first.
--- Waits for GPUs. The texts say where Compare puts what it measures: label names a table, sub_label a row, description a column.
+-- Timer(stmt, {setup=, num_threads=1, label=, sub_label=, description=, env=}): times calls of the function stmt, without arguments;
+-- setup is called first. Waits for GPUs. The texts say where Compare puts what it measures: label names a table, sub_label a row,
+-- description a column.
 function benchmark.Timer(stmt, o)
   if type(stmt) == "table" and not callable(stmt) then stmt, o = stmt.stmt, stmt end
   if not callable(stmt) then fail("Timer: argument 1 (stmt) must be a function, got %s", options.shown(stmt)) end

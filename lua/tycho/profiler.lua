@@ -49,6 +49,7 @@ local GROUPS = {group_by_input_shape = false, group_by_stack_n = 0}
 -- of matrix products, convolutions and attention. GPU times lie between events around an op: for a short op on an idle device they are
 -- mostly launch latency.
 function Profile:key_averages(o)
+  if type(o) == "boolean" then o = {group_by_input_shape = o} end        -- PyTorch's place
   o = options.fill("key_averages", o, GROUPS)
   options.whole("key_averages", "group_by_stack_n", o.group_by_stack_n, 0)
   if o.group_by_stack_n > 0 and not self._lines then
@@ -95,6 +96,7 @@ end
 -- table({sort_by="self_cpu_time_total", row_limit=20, group_by_input_shape=false, group_by_stack_n=0}): the averages as text, the largest
 -- first.
 function Profile:table(o)
+  if type(o) == "string" then o = {sort_by = o} end                      -- PyTorch's place
   o = options.fill("table", o, {sort_by = "self_cpu_time_total", row_limit = 20, group_by_input_shape = false, group_by_stack_n = 0})
   local known = false
   o.sort_by = SAME[o.sort_by] or o.sort_by
@@ -269,7 +271,7 @@ function profiler.profile(o, fn, ...)
     return profiler.profile({}, o, fn, ...)
   end
   local p, asked = new_profile(o)
-  if fn == nil and o then return p end
+  if fn == nil then return p end
   if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
   local function ended(ok, ...)
     if not ok then

@@ -112,7 +112,7 @@ local function number(who, v)
   return v
 end
 
--- SummaryWriter(folder=, {flush_secs=120, filename_suffix="", comment=""}): writes data for TensorBoard into a file of the folder, by
+-- SummaryWriter(log_dir=, {flush_secs=120, filename_suffix="", comment=""}): writes data for TensorBoard into a file of the folder, by
 -- default runs/ and the time; to see it: tensorboard --logdir runs. Data reach the file after flush_secs, at flush() or close(), and at the
 -- program's end.
 function tensorboard.SummaryWriter(folder, o)
@@ -125,13 +125,13 @@ function tensorboard.SummaryWriter(folder, o)
     _clock = os.time() - core.now(), _of = {}}, Writer)
 end
 
--- A number, or a tensor of one element; waits for the GPU. step: a whole number from 0; time: seconds since 1970, by default now; both also
--- in the functions below.
-function Writer:add_scalar(tag, value, step, time)
-  write(self, "add_scalar", tag, step, time, single(2, number("add_scalar", value)))
+-- A number, or a tensor of one element; waits for the GPU. global_step: a whole number from 0; walltime: seconds since 1970, by default
+-- now; both also in the functions below.
+function Writer:add_scalar(tag, value, global_step, walltime)
+  write(self, "add_scalar", tag, global_step, walltime, single(2, number("add_scalar", value)))
 end
--- add_scalars(tag, {name = value, ...}, step, time): several curves in one chart; each is a separate run below the folder.
-function Writer:add_scalars(tag, values, step, time)
+-- add_scalars(tag, {name = value, ...}, global_step, walltime): several curves in one chart; each is a separate run below the folder.
+function Writer:add_scalars(tag, values, global_step, walltime)
   if type(values) ~= "table" or core.is_tensor(values) then
     fail("add_scalars: argument 2 must be a table of numbers by name, got %s", options.shown(values))
   end
@@ -144,7 +144,7 @@ function Writer:add_scalars(tag, values, step, time)
   for _, name in ipairs(names) do
     local below = ("%s/%s_%s"):format(self.log_dir, tostring(tag):gsub("/", "_"), name)
     self._of[below] = self._of[below] or tensorboard.SummaryWriter(below, {flush_secs = self._every, filename_suffix = self._suffix})
-    self._of[below]:add_scalar(tag, values[name], step, time)
+    self._of[below]:add_scalar(tag, values[name], global_step, walltime)
   end
 end
 
@@ -174,12 +174,12 @@ local function histogram(x)
   return table.concat(out) .. doubles(6, limits) .. doubles(7, counts)
 end
 -- A histogram of the elements of a tensor or a list.
-function Writer:add_histogram(tag, values, step, time)
+function Writer:add_histogram(tag, values, global_step, walltime)
   if type(values) == "table" and not core.is_tensor(values) then values = core.from_value(values, "float64") end
   if not core.is_tensor(values) or M.numel(values) == 0 then
     fail("add_histogram: argument 2 must be a tensor or a list with elements, got %s", options.shown(values))
   end
-  write(self, "add_histogram", tag, step, time, text(5, histogram(M.double(M.flatten(M.cpu(M.detach(values)))))))
+  write(self, "add_histogram", tag, global_step, walltime, text(5, histogram(M.double(M.flatten(M.cpu(M.detach(values)))))))
 end
 
 local function picture(self, who, tag, x, step, time, o)
@@ -196,24 +196,24 @@ local function picture(self, who, tag, x, step, time, o)
     whole(3, ({[0] = 1, [2] = 3, [4] = 2, [6] = 4})[png:byte(26)] or 3) .. text(4, png)))
 end
 -- A picture CxHxW or HxW of values in 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", the order of its dims.
-function Writer:add_image(tag, x, step, time, dataformats)
+function Writer:add_image(tag, x, global_step, walltime, dataformats)
   local o
-  step, time, o = named("add_image", step, time, {global_step = true, walltime = true, dataformats = true})
+  global_step, walltime, o = named("add_image", global_step, walltime, {global_step = true, walltime = true, dataformats = true})
   dataformats = dataformats or o.dataformats or "CHW"
   if dataformats ~= "CHW" and dataformats ~= "HWC" and dataformats ~= "HW" then
     fail("add_image: dataformats must be 'CHW', 'HWC' or 'HW', got %s", options.shown(dataformats))
   end
   if dataformats == "HWC" and core.is_tensor(x) and M.dim(x) == 3 then x = M.permute(x, 3, 1, 2) end
-  picture(self, "add_image", tag, x, step, time)
+  picture(self, "add_image", tag, x, global_step, walltime)
 end
--- add_images(tag, x, step, time, {options of make_grid}): shows pictures NxCxHxW side by side.
-function Writer:add_images(tag, x, step, time, o) picture(self, "add_images", tag, x, step, time, o) end
+-- add_images(tag, x, global_step, walltime, {options of make_grid}): shows pictures NxCxHxW side by side.
+function Writer:add_images(tag, x, global_step, walltime, o) picture(self, "add_images", tag, x, global_step, walltime, o) end
 
 -- A text, shown as Markdown.
-function Writer:add_text(tag, s, step, time)
+function Writer:add_text(tag, s, global_step, walltime)
   if type(s) ~= "string" then fail("add_text: argument 2 must be a string, got %s", options.shown(s)) end
   local tensor = whole(1, 7) .. text(2, text(2, whole(1, 1))) .. text(8, s)              -- one string
-  write(self, "add_text", tostring(tag) .. "/text_summary", step, time, text(8, tensor) .. text(9, text(1, text(1, "text"))))
+  write(self, "add_text", tostring(tag) .. "/text_summary", global_step, walltime, text(8, tensor) .. text(9, text(1, text(1, "text"))))
 end
 
 -- Writes everything added so far to the file.

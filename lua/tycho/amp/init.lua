@@ -268,6 +268,7 @@ end
 -- update(new_scale=): ends the iteration: the scale shrinks by backoff_factor if a step was skipped, and grows by growth_factor after
 -- growth_interval consecutive steps without a skip. new_scale, a number or a tensor of one element, sets the scale instead.
 function Scaler:update(new_scale)
+  new_scale = options.named("update", "new_scale", new_scale)
   if not self._enabled then return end
   need_scale(self, "update")
   local given = core.is_tensor(new_scale) and M.numel(new_scale) == 1 and M.reshape(new_scale:detach(), {})

@@ -84,7 +84,7 @@ end
 -- Checks all settings, then sets them.
 local function set(who, settings)
   local known, flags = {}, {}
-  for name in pairs(SETTINGS) do known[name] = false end
+  for name in pairs(SETTINGS) do known[name] = options.none end
   options.fill(who, settings, known)
   for name, value in pairs(settings) do
     local at, factor, wanted, is = unpack(SETTINGS[name])

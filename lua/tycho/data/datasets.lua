@@ -38,7 +38,9 @@ local function fields(self, with)
   return {pictures, {kind = "rows", tensor = self.labels}}
 end
 function Pictures:fields()
-  if self.transform and not transforms.steps(self.transform) then return nil, "its transform is or contains a Lua function" end
+  if self.transform and not transforms.steps(self.transform) then
+    return nil, "its transform is, or contains, a Lua function or one that runs in Lua"
+  end
   return fields(self, self.transform)
 end
 -- Picture i, float32 CxHxW in 0..1 unless a transform changes that, and its label, which counts from 1.
@@ -74,9 +76,10 @@ end
 -- Defines a dataset by a function of its options; errors begin with its name.
 local function define(name, defaults, make)
   defaults.download = false                            -- PyTorch's option; nothing is downloaded
-  datasets[name] = function(o, more)
+  datasets[name] = function(o, more, further)
     if type(o) == "string" then                        -- the folder or file first, as in PyTorch
       local named = {root = o}
+      if type(more) == "boolean" and defaults.train ~= nil then named.train, more = more, further end
       if more ~= nil and type(more) ~= "table" then fail("%s: options must be a table, got %s", name, type(more)) end
       for k, v in pairs(more or {}) do named[k] = v end
       o = named

@@ -10,6 +10,7 @@ local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
 local new_stream = require("tycho.data.stream").new
 local options = require "tycho.options"
+local callable = require("tycho.modes").callable
 local tree = require "tycho.tree"
 local generator = require "tycho.generator"
 local fail = options.fail
@@ -184,7 +185,9 @@ local function new(dataset, ...)
   if self.timeout == 0 then self.timeout = math.huge end
   self.seed = generator.seed_of("DataLoader", self)
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
-  if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
+  if self.collate and not callable(self.collate) then
+    fail("DataLoader: collate must be a function, got %s", options.shown(self.collate))
+  end
   self.recipe = self.num_workers > 0 and remote.recipe((source.base(dataset))) or nil      -- from which worker processes make it
   if streams then
     if self.num_workers > 0 and not self.recipe then

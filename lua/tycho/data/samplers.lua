@@ -76,10 +76,10 @@ function Random:order(seed, epoch)
   end
   return ops.cat(parts, 1)
 end
--- RandomSampler(dataset, {replacement=false, num_samples=, seed=, generator=}): positions in random order, num_samples of them (as many as
+-- RandomSampler(dataset, replacement=false, num_samples=, generator=, {seed=}): positions in random order, num_samples of them (as many as
 -- items unless given). seed, or a seed that generator draws now, replaces the loader's.
-function samplers.RandomSampler(of, o)
-  o = fill("RandomSampler", o, {replacement = false, num_samples = options.none, seed = options.none, generator = options.none})
+function samplers.RandomSampler(of, ...)
+  local o = options.arguments("RandomSampler", "replacement=false, num_samples=nil, generator=nil, *, seed=nil", ...)
   local n = count("RandomSampler", of)
   if o.num_samples then whole("RandomSampler", "num_samples", o.num_samples, 1) end
   if o.num_samples and n == 0 then fail("RandomSampler: num_samples is %d, but there are no items", o.num_samples) end
@@ -144,17 +144,16 @@ function Distributed:order(_, epoch)          -- the loader's seed isn't used: i
   while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end
   return ops.slice(order, 1, self.rank + 1, total, self.replicas)
 end
--- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false}): this process's share of the positions; ranks
+-- DistributedSampler(dataset, num_replicas=, rank=, shuffle=true, seed=0, drop_last=false): this process's share of the positions; ranks
 -- count from 0; num_replicas and rank follow from tycho.distributed unless given. Shares are equal: some items are repeated, or with
 -- drop_last left out. All processes need the same seed.
-function samplers.DistributedSampler(of, o)
+function samplers.DistributedSampler(of, ...)
   local processes = require "tycho.distributed"
   local among = processes.is_initialized()
-  o = fill("DistributedSampler", o,
-    {num_replicas = among and processes.get_world_size() or 1, rank = among and processes.get_rank() or 0,
-      shuffle = true, seed = 0, drop_last = false})
+  local o = options.arguments("DistributedSampler", "num_replicas=nil, rank=nil, shuffle=true, seed=0, drop_last=false", ...)
   whole("DistributedSampler", "seed", o.seed, 0)
-  local n, r = count("DistributedSampler", of), o.num_replicas
+  local n, r = count("DistributedSampler", of), o.num_replicas or (among and processes.get_world_size() or 1)
+  o.rank = o.rank or (among and processes.get_rank() or 0)
   whole("DistributedSampler", "num_replicas", r, 1)
   if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then
     fail("DistributedSampler: rank must be from 0 to %d, got %s", r - 1, tostring(o.rank))

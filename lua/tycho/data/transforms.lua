@@ -6,6 +6,7 @@
 -- 1-based.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local callable = require("tycho.modes").callable
 local fail = options.fail
 local ops, M = core.ops, core.methods
 local transforms, functional = {}, {}
@@ -289,7 +290,7 @@ define("ConvertImageDtype", "dtype:dtype", function(dtype)
 end)
 -- Lambda(fn): a function of a picture as a transform; a dataset that uses it makes its items in Lua.
 function transforms.Lambda(fn)
-  if type(fn) ~= "function" then fail("Lambda: argument 1 must be a function, got " .. type(fn)) end
+  options.expect("Lambda", 1, fn, callable(fn), "a function")
   return setmetatable({text = "Lambda", list = {fn}}, Transform)
 end
 -- A list of transforms and functions: its text, its members' steps (nil: there is a function among them), and whether one is random.

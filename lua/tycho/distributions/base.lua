@@ -204,11 +204,12 @@ end
 -- dist:perplexity(): exp of the entropy, of the batch's shape. An error if there is no entropy.
 function Distribution:perplexity() return ops.exp(self:entropy()) end
 
--- sample(shape): draws without history. The result has the dims of shape, a list of sizes, then the batch dims, then those of one event.
+-- sample(sample_shape): draws without history. The result has the dims of sample_shape, a list of sizes, then the batch dims, then those
+-- of one event.
 function Distribution:sample(...)
   return M.detach(no_grad(self.draw, self, joined(sizes(self._name, "sample", "sample_shape", ...), self.batch_shape, self.event_shape)))
 end
--- rsample(shape): draws as differentiable functions of the parameters; an error if there is no such way.
+-- rsample(sample_shape): draws as differentiable functions of the parameters; an error if there is no such way.
 function Distribution:rsample(...)
   if not self.has_rsample then
     fail("%s: there is no rsample, as draws have no gradients for the parameters: use sample and log_prob", self._name)

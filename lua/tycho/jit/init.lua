@@ -267,6 +267,7 @@ local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- 
 -- load(path, {device=}): the module that save() wrote. The whole file is checked before it is used.
 function jit.load(path, o)
   if type(path) ~= "string" then fail("load: argument 1 (path) must be a string, got " .. type(path)) end
+  if type(o) == "string" then o = {device = o} end
   check("load", o or {}, {device = true, map_location = true})
   local tensors, json = core.read_safetensors(path)
   local ok, traced = pcall(function()

@@ -4,6 +4,7 @@
 -- first. A module without hooks lacks that field; where there are none of either, forward is called directly.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local callable = require("tycho.modes").callable
 local fail, check, pack = options.fail, options.check, options.pack
 local hooks = {there = false}          -- there: a module has had hooks, or a forward of its own, which may keep what they see
 
@@ -141,7 +142,7 @@ local function put(lists, name, when, fn, o)
       fail("%s: %s must be true or false, got %s", name, flag, options.shown(o[flag]))
     end
   end
-  if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
+  options.expect(name, 1, fn, callable(fn), "a function")
   hooks.there = true
   core.program.hooked(when == "back" or when == "before_back")
   local list, h = lists[when], {fn = fn, with_kwargs = o.with_kwargs, always_call = o.always_call}

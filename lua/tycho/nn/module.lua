@@ -509,7 +509,7 @@ local on_the_way = {}                     -- modules whose train() is running, s
 -- train(on=true): sets training mode for the module and all within it: dropout drops, batch norm uses the batch's statistics. Gives the
 -- module.
 function Module:train(on)
-  on = options.named("train", "on", on)
+  on = options.named("train", "mode", on)
   if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
   if on_the_way[self] then return self end
   if observer then for _, o in pairs(observers) do if o.switched then o.switched(self) end end end
@@ -550,7 +550,7 @@ function exports.zero_grads(params, o)
 end
 -- requires_grad_(on=true): whether the parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
 function Module:requires_grad_(on)
-  on = options.named("requires_grad_", "on", on)
+  on = options.named("requires_grad_", "requires_grad", on)
   if on ~= nil and type(on) ~= "boolean" then fail("requires_grad_: argument 1 must be true or false, got %s", options.shown(on)) end
   for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end
   return self

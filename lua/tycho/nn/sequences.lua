@@ -38,9 +38,9 @@ function sequences.pad_sequence(list, ...)
   return ops.stack(out, o.batch_first and 1 or 2)
 end
 
--- unpad_sequence(padded, lengths, {batch_first=false}): the list of sequences that pad_sequence was given.
-function sequences.unpad_sequence(padded, lengths, o)
-  o = options.fill("unpad_sequence", o, {batch_first = false})
+-- unpad_sequence(padded, lengths, batch_first=false): the list of sequences that pad_sequence was given.
+function sequences.unpad_sequence(padded, lengths, ...)
+  local o = options.arguments("unpad_sequence", "batch_first=false", ...)
   lengths = core.is_tensor(lengths) and M.totable(lengths) or lengths
   if not core.is_tensor(padded) or type(lengths) ~= "table" then
     fail("unpad_sequence: a tensor and the sequences' lengths are needed, got %s and %s", options.shown(padded), options.shown(lengths))

@@ -169,7 +169,7 @@ local function feed_forward(self, o, norms)
   for i = 1, norms do self["norm" .. i] = nn.LayerNorm(d, {eps = o.layer_norm_eps, bias = o.bias}) end
   for i = 1, norms do self["dropout" .. i] = nn.Dropout(o.dropout) end
   self.norm_first = o.norm_first
-  self.activation = type(o.activation) == "function" and o.activation or type(o.activation) == "string" and
+  self.activation = modes.callable(o.activation) and o.activation or type(o.activation) == "string" and
     (rawget(F, o.activation) or functional.find(o.activation) and functional.nn[o.activation] and F[o.activation])
   if not self.activation then lib.fail("%s: there is no activation %s", self._name, lib.shown(o.activation)) end
 end

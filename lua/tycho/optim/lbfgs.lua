@@ -139,6 +139,7 @@ end
 -- step(closure): up to max_iter updates. closure clears the gradients, computes the loss, runs backward and returns the loss; it is called
 -- up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
 function LBFGS:step(closure)
+  closure = options.named("step", "closure", closure)
   if not modes.callable(closure) then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
   if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
   local o = self.param_groups[1]

@@ -4,6 +4,7 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local schedule = require "tycho.optim.schedule"
+local callable = require("tycho.modes").callable
 local fail = options.fail
 local schedulers, Scheduler, new_class = schedule.classes, schedule.Scheduler, schedule.new_class
 local as_number, set_rate, rates_of, rates_in, advance = schedule.as_number, schedule.set_rate, schedule.rates_of, schedule.rates_in,
@@ -95,6 +96,7 @@ function WarmRestarts:load_state_dict(d)
 end
 -- epoch may be a fraction, such as the share of batches done; unless given, it is the next one.
 function WarmRestarts:step(epoch)
+  epoch = options.named("step", "epoch", epoch)
   if epoch == nil then return Scheduler.step(self) end
   if options.number("CosineAnnealingWarmRestarts", "step's epoch", epoch, 0) >= 2 ^ 53 then
     fail("CosineAnnealingWarmRestarts: step's epoch must be below 2^53, got %g", epoch)
@@ -155,8 +157,8 @@ function PolynomialLR:next_lr(epoch, lr)
 end
 
 local function lambda(self, i)
-  local fn = of_group(self, "lr_lambda", i)
-  if type(fn) ~= "function" then fail(self._name .. ": lr_lambda must be a function or a list with one for each group") end
+  local fn = callable(self.lr_lambda) and self.lr_lambda or of_group(self, "lr_lambda", i)
+  if not callable(fn) then fail(self._name .. ": lr_lambda must be a function or a list with one for each group") end
   return fn
 end
 local function factor(self, i, epoch)
@@ -193,7 +195,7 @@ function CyclicLR:begin()
   need_momentum(self)
   one_of(self, "mode", "triangular", "triangular2", "exp_range")
   one_of(self, "scale_mode", "cycle", "iterations")
-  if self.scale_fn and type(self.scale_fn) ~= "function" then
+  if self.scale_fn and not callable(self.scale_fn) then
     fail("CyclicLR: scale_fn must be a function, got %s", options.shown(self.scale_fn))
   end
   from_zero(self, true, "step_size_up", "step_size_down")
@@ -319,6 +321,10 @@ SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_memb
 local ChainedScheduler, chained = new_class("ChainedScheduler", "schedulers")
 local of_optimizer = getmetatable(chained).__call
 getmetatable(chained).__call = function(self, first, second, ...)
+  if options.has_names(first) and first.schedulers then          -- by name
+    options.check("ChainedScheduler", first, {schedulers = true, optimizer = true})
+    first, second = first.schedulers, first.optimizer
+  end
   local list = type(first) == "table" and type(first[1]) == "table" and first[1].optimizer and first
   if list then return of_optimizer(self, type(second) == "table" and second.param_groups and second or list[1].optimizer, list, ...) end
   return of_optimizer(self, first, second, ...)
@@ -393,6 +399,7 @@ function Plateau:is_better(v)
   return self.mode == "min" and v < self.best - self.threshold or self.mode == "max" and v > self.best + self.threshold
 end
 function Plateau:step(metric)
+  metric = options.named("step", "metrics", metric)
   if core.is_tensor(metric) then metric = metric:item() end
   if type(metric) ~= "number" then fail("ReduceLROnPlateau: step needs the metric, a number, got " .. type(metric)) end
   advance(self, self.last_epoch + 1, function() self:take(metric) end)

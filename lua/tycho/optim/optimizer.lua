@@ -61,6 +61,11 @@ local function need_whole(self, p, i)
   if self.needs_whole and module.sharded[p] then fail("%s: needs whole parameters, but parameter %d is sharded", self._name, i) end
 end
 
+-- Whether a key is an optimizer's option misspelt.
+local function resembles(k)
+  local near = core.nearest(k, every_option)
+  return near and near:byte() == k:byte() and math.abs(#near - #k) <= 2
+end
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
   if is_module(given) then
@@ -74,7 +79,7 @@ local function add_group(self, given, known)
   local initial = given.initial_lr         -- a schedule's; see last_epoch in lr_scheduler.lua
   given.initial_lr = nil
   for k in pairs(given) do  -- a key that resembles no optimizer's option is the program's own: a name, a factor for its schedule
-    if known[k] == nil and not of_another and (type(k) ~= "string" or core.nearest(k, every_option)) then check(name, given, known) end
+    if known[k] == nil and not of_another and (type(k) ~= "string" or resembles(k)) then check(name, {[k] = given[k]}, known) end
   end
   given.params = list_of(given.params)
   if core.is_tensor(given.params) then given.params = {given.params} end
@@ -286,6 +291,7 @@ end
 
 -- The rate for parameters on a device, to which a tensor's value goes.
 local function rate_on(device, lr)
+  if core.is_tensor(lr) and M.dim(lr) > 0 then lr = M.reshape(lr:detach(), {}) end          -- of one element
   return core.is_tensor(lr) and lr.device ~= device and M.to(lr:detach(), device, {non_blocking = true}) or lr
 end
 

@@ -32,8 +32,7 @@ local function new_class(name, signature, own)
     local self = setmetatable({optimizer = optimizer, last_epoch = -1}, class)
     for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
     for k, v in pairs(options.defaults(signature)) do
-      if type(v) == "number" and type(self[k]) ~= "number" then fail("%s: %s must be a number, got %s", name, k, options.shown(self[k])) end
-      if type(v) == "number" and self[k] ~= self[k] then fail("%s: %s must be a number, got nan", name, k) end
+      if type(v) == "number" and not own then options.number(name, k, self[k]) end
     end
     self.resumed = self.last_epoch ~= -1 or nil
     for i, g in ipairs(self.resumed and optimizer.param_groups or {}) do
@@ -52,8 +51,8 @@ end
 schedulers.LRScheduler = {}
 -- A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives
 -- the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every).
--- Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults. Instead of lr_at there may
--- be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and
+-- Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults; nil: none. Instead of
+-- lr_at there may be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and
 -- self.optimizer.param_groups.
 function schedulers.LRScheduler:extend(name, signature)
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end

@@ -2,7 +2,8 @@
 -- mean of all updates (stochastic weight averaging, Izmailov et al. 2018).
 local core = require "tycho.core"
 local options = require "tycho.options"
-local no_grad = require("tycho.modes").no_grad
+local modes = require "tycho.modes"
+local no_grad = modes.no_grad
 local Module, is_module = require("tycho.nn.module").Module, require("tycho.nn.module").is_module
 local fail = options.fail
 local ops, M = core.ops, core.methods
@@ -32,9 +33,9 @@ end
 function swa_utils.get_swa_multi_avg_fn() return averaging(function(n) return 1 / (n + 1) end) end
 -- get_ema_multi_avg_fn(decay=0.999): an exponential moving average, decay * average + (1 - decay) * value, as multi_avg_fn.
 function swa_utils.get_ema_multi_avg_fn(decay)
-  decay = decay or 0.999
+  decay = options.named("get_ema_multi_avg_fn", "decay", decay) or 0.999
   if type(decay) ~= "number" or not (decay >= 0 and decay <= 1) then
-    fail("AveragedModel: decay must be in 0..1, got " .. options.shown(decay))
+    fail("get_ema_multi_avg_fn: decay must be in 0..1, got " .. options.shown(decay))
   end
   return averaging(function() return 1 - decay end)
 end
@@ -57,13 +58,14 @@ local AveragedModel = Module:extend("AveragedModel")
 -- all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: floating buffers are averaged too; others are copied.
 function AveragedModel:init(model, o)
   if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
+  if type(o) == "string" then o = {device = o} end
   o = options.fill("AveragedModel", o, {device = options.none, decay = options.none, avg_fn = options.none,
     multi_avg_fn = options.none, use_buffers = false})
   if (o.decay and 1 or 0) + (o.avg_fn and 1 or 0) + (o.multi_avg_fn and 1 or 0) > 1 then
     fail "AveragedModel: only one of decay, avg_fn and multi_avg_fn can be given"
   end
   for _, name in ipairs {"avg_fn", "multi_avg_fn"} do
-    if o[name] and type(o[name]) ~= "function" then fail("AveragedModel: %s must be a function, got %s", name, options.shown(o[name])) end
+    if o[name] and not modes.callable(o[name]) then fail("AveragedModel: %s must be a function, got %s", name, options.shown(o[name])) end
   end
   self.module = model:clone():requires_grad_(false)
   if o.device then self.module:to(o.device) end

@@ -36,7 +36,7 @@ local function shares(opt, size)
   return owner, of
 end
 
--- ZeroRedundancyOptimizer(params, {optimizer_class=optim.AdamW, process_group=, ...}): an optimizer of that class, with its options, whose
+-- ZeroRedundancyOptimizer(params, {optimizer_class=, process_group=, ...}): an optimizer of that class, with its options, whose
 -- state for each parameter is kept in one process only; all processes need the same gradients, as DistributedDataParallel gives them. Each
 -- step ends with an exchange of the changed parameters. Schedulers and GradScaler accept it as any optimizer. state_dict() has this
 -- process's share, until consolidate_state_dict(to) has collected all shares in one process; load_state_dict takes a whole state and keeps

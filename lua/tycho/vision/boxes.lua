@@ -91,7 +91,7 @@ local function reduced(loss, reduction)
 end
 -- Defines a loss of N boxes and their targets, (N, 4) each, by fn of their IoU, union and the boxes.
 local function box_loss(name, fn)
-  return define(name, "boxes1, boxes2, *, reduction:enum(none,mean,sum)=none, eps:number=1e-7", function(a, b, reduction, eps)
+  return define(name, "boxes1, boxes2, reduction:enum(none,mean,sum)=none, eps:number=1e-7", function(a, b, reduction, eps)
     a, b = boxes_of(name, 1, a, "boxes1"), boxes_of(name, 2, b, "boxes2")
     if a.shape ~= b.shape then
       fail("%s: argument 2 (boxes2) has shape %s; it must be %s as argument 1's", name, tostring(b.shape), tostring(a.shape))
