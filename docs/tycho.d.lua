@@ -8744,9 +8744,9 @@ tycho.nn.ELU = {}
 ---@overload fun(num_embeddings?: any, embedding_dim?: any, padding_idx?: any, max_norm?: any, norm_type?: any, scale_grad_by_freq?: any, sparse?: any): tycho.nn.Embedding
 tycho.nn.Embedding = {}
 
---- `(num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode="mean", include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false)` 
+--- `(num_embeddings, embedding_dim, max_norm=nil, norm_type=2, scale_grad_by_freq=false, mode="mean", sparse=false, include_last_offset=false, padding_idx=nil)` 
 ---@class tycho.nn.EmbeddingBag: tycho.nn.Module
----@overload fun(num_embeddings?: any, embedding_dim?: any, max_norm?: any, norm_type?: any, options?: any): tycho.nn.EmbeddingBag
+---@overload fun(num_embeddings?: any, embedding_dim?: any, max_norm?: any, norm_type?: any, scale_grad_by_freq?: any, mode?: any, sparse?: any, include_last_offset?: any, padding_idx?: any): tycho.nn.EmbeddingBag
 tycho.nn.EmbeddingBag = {}
 
 --- `(p=0.5, inplace=false)` 
@@ -9049,9 +9049,9 @@ tycho.nn.MultiLabelSoftMarginLoss = {}
 ---@overload fun(p?: any, margin?: any, weight?: any, options?: any): tycho.nn.MultiMarginLoss
 tycho.nn.MultiMarginLoss = {}
 
---- `(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, *, kdim=nil, vdim=nil, batch_first=false)` 
+--- `(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, kdim=nil, vdim=nil, batch_first=false)` 
 ---@class tycho.nn.MultiheadAttention: tycho.nn.Module
----@overload fun(embed_dim?: any, num_heads?: any, dropout?: any, bias?: any, add_bias_kv?: any, add_zero_attn?: any, options?: any): tycho.nn.MultiheadAttention
+---@overload fun(embed_dim?: any, num_heads?: any, dropout?: any, bias?: any, add_bias_kv?: any, add_zero_attn?: any, kdim?: any, vdim?: any, batch_first?: any): tycho.nn.MultiheadAttention
 tycho.nn.MultiheadAttention = {}
 
 --- `(weight=nil, *, ignore_index=-100, reduction="mean")` `nn.functional.nll_loss`

@@ -485,3 +485,28 @@ describe("users who call a class's methods", function()
     end
   end)
 end)
+
+describe("users' arguments by place", function()
+  it("stand where PyTorch has them", function()
+    local data, T = tycho.data, tycho.data.transforms
+    local function p() return {nn.Parameter(tycho.ones(2))} end
+    local x = tycho.rand(1, 9, 9, cpu)
+    local function same(a, b)
+      tycho.manual_seed(1)
+      local want = a(x)
+      tycho.manual_seed(1)
+      helper.exact(b(x), want)
+    end
+    same(T.Pad(2, {fill = 0.5, padding_mode = "constant"}), T.Pad(2, 0.5, "constant"))
+    same(T.RandomAffine(30, {translate = {0.1, 0.2}, scale = {0.8, 1.2}}), T.RandomAffine(30, {0.1, 0.2}, {0.8, 1.2}))
+    same(T.Resize(5, {interpolation = "nearest"}), T.Resize(5, "nearest"))
+    assert.equal("max", nn.EmbeddingBag(5, 3, nil, 2, false, "max").mode)
+    assert.is_true(nn.MultiheadAttention(8, 2, 0, true, false, false, 4, 4, true).batch_first)
+    assert.is_true(optim.RAdam(p(), 0.1, {0.9, 0.99}, 1e-8, 0.1, true).param_groups[1].decoupled_weight_decay)
+    assert.same({7, 2}, {data.RandomSampler(5, true, 7):size(), data.DistributedSampler(6, 3, 0):size()})
+    local box, target = tycho.tensor {{0, 0, 1, 1}}, tycho.tensor {{0, 0, 1, 2}}
+    assert.near(0.5, tycho.vision.ops.generalized_box_iou_loss(box, target, "mean"):item(), 1e-6)
+    assert.equal(2, #nn.utils.rnn.unpad_sequence(tycho.ones(2, 3), {1, 2}, true)[2])
+    helper.exact(T.functional.rotate(x, 90), T.functional.rotate(x, {angle = 90}))
+  end)
+end)

@@ -138,7 +138,7 @@ end
 ---- sizes and crops ----
 -- Resize(size, {interpolation="bilinear", antialias=true}): resizes the shorter side to size, or the picture to {height, width}; "bilinear"
 -- or "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
-define("Resize", "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, mode, antialias)
+define("Resize", "size:any, interpolation:enum(nearest,bilinear)=bilinear, *, antialias:bool=true", function(size, mode, antialias)
   return make("Resize", false, resize_step(size, mode == "nearest", antialias))
 end)
 -- CenterCrop(size): the middle; size: a number, or {height, width}.
@@ -153,7 +153,7 @@ define("RandomCrop",
 -- RandomResizedCrop(size, scale={0.08, 1}, ratio={3/4, 4/3}, {interpolation="bilinear", antialias=true}): a random rectangle, whose share
 -- of the area is in scale and whose width over height in ratio, resized to size.
 define("RandomResizedCrop",
-  "size:pair, scale:any?, ratio:any?, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true",
+  "size:pair, scale:any?, ratio:any?, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true",
   function(size, scale, ratio, mode, antialias)
     local a, b = interval("RandomResizedCrop", "scale", scale or {0.08, 1}, 1e-9, 1)
     local c, d = interval("RandomResizedCrop", "ratio", ratio or {3 / 4, 4 / 3}, 1e-9, 1e6)
@@ -161,7 +161,7 @@ define("RandomResizedCrop",
   end)
 -- Pad(padding, {fill=0, padding_mode="constant"}): padding: a number, {left and right, top and bottom} or {left, top, right, bottom};
 -- "constant", "edge" or "reflect".
-define("Pad", "padding:any, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
+define("Pad", "padding:any, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
   local l, r, t, b = sides("Pad", padding)
   return make("Pad", false, {"pad", l, r, t, b, fill, borders[mode]})
 end)
@@ -172,7 +172,7 @@ define("RandomVerticalFlip", "p:number=0.5", function(p) return make("RandomVert
 
 ---- affine maps ----
 -- RandomRotation(degrees, {interpolation="nearest", fill=0}): by an angle of -degrees..degrees, or {least, most}, about the centre.
-define("RandomRotation", "degrees:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, mode, fill)
+define("RandomRotation", "degrees:any, interpolation:enum(nearest,bilinear)=nearest, *, fill:number=0", function(degrees, mode, fill)
   local a, b = interval("RandomRotation", "degrees", degrees)
   return make("RandomRotation", true, {"rotation", a, b, bit(mode == "nearest"), fill})
 end)
@@ -180,7 +180,7 @@ end)
 -- translate = {share of the width, of the height}; scaled by a factor in scale = {least, most}; sheared by degrees: a number, {least, most}
 -- along x, or four numbers, along y too.
 define("RandomAffine",
-  "degrees:any, *, translate:any?, scale:any?, shear:any?, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
+  "degrees:any, translate:any?, scale:any?, shear:any?, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
   function(degrees, translate, scale, shear, mode, fill)
     local a, b = interval("RandomAffine", "degrees", degrees)
     local s, t = interval("RandomAffine", "scale", scale or {1, 1}, 1e-9, 1e6)
@@ -197,7 +197,7 @@ define("RandomAffine",
 -- RandomPerspective(distortion_scale=0.5, p=0.5, {interpolation="bilinear", fill=0}): with probability p each corner moves inwards by up
 -- to distortion_scale of half the picture.
 define("RandomPerspective",
-  "distortion_scale:number=0.5, p:number=0.5, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0",
+  "distortion_scale:number=0.5, p:number=0.5, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0",
   function(scale, p, mode, fill) return make("RandomPerspective", true, {"perspective", scale, p, bit(mode == "nearest"), fill}) end)
 
 ---- colours ----
@@ -464,10 +464,10 @@ end)
 fixed("center_crop", "size:pair", function(size) return {"center_crop", size[1], size[2]} end)
 -- resize(x, size, {interpolation="bilinear", antialias=true}): as Resize.
 fixed("resize",
-  "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true",
+  "size:any, interpolation:enum(nearest,bilinear)=bilinear, *, antialias:bool=true",
   function(size, mode, antialias) return resize_step(size, mode == "nearest", antialias) end)
 -- pad(x, padding, {fill=0, padding_mode="constant"}): as Pad.
-fixed("pad", "padding:any, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
+fixed("pad", "padding:any, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
   local l, r, t, b = sides("pad", padding)
   return {"pad", l, r, t, b, fill, borders[mode]}
 end)
@@ -477,12 +477,12 @@ fixed("hflip", "", function() return {"hflip", 1} end)
 fixed("vflip", "", function() return {"vflip", 1} end)
 -- rotate(x, degrees, {interpolation="nearest", fill=0}): counterclockwise about the centre.
 fixed("rotate",
-  "degrees:number, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
+  "degrees:number, interpolation:enum(nearest,bilinear)=nearest, *, fill:number=0",
   function(degrees, mode, fill) return {"rotate", degrees, bit(mode == "nearest"), fill} end)
 -- affine(x, degrees, translate, scale, shear, {interpolation="nearest", fill=0}): rotated, moved by translate = {x, y} pixels, scaled,
 -- sheared by degrees: a number, or {x, y}.
 fixed("affine",
-  "degrees:number, translate:any, scale:number, shear:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
+  "degrees:number, translate:any, scale:number, shear:any, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
   function(degrees, move, scale, shear, mode, fill)
     if type(shear) == "number" then shear = {shear, 0} end
     for _, pair in ipairs {{"translate", move}, {"shear", shear}} do
@@ -517,7 +517,7 @@ end
 -- perspective(x, startpoints, endpoints, {interpolation="bilinear", fill=0}): the map that takes four points {{x, y}, ...}, in pixels from
 -- 1, to four others.
 fixed("perspective",
-  "startpoints:any, endpoints:any, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0",
+  "startpoints:any, endpoints:any, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0",
   function(startpoints, endpoints, mode, fill)
     local m = projection(startpoints, endpoints)
     return {"project", m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], bit(mode == "nearest"), fill}

@@ -141,8 +141,8 @@ local EmbeddingBag = layer("EmbeddingBag")
 -- EmbeddingBag(num_embeddings, embedding_dim, max_norm=, norm_type=2, {mode="mean", include_last_offset=false, padding_idx=}): the mean (or
 -- "sum" or "max") of the rows for each bag of ids, which count from 1. Gradients are dense, also with sparse=true.
 function EmbeddingBag:init(...)
-  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode=mean, \z
-    include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
+  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, \z
+    scale_grad_by_freq=false, mode=mean, sparse=false, _weight=nil, include_last_offset=false, padding_idx=nil", ...)
   self.scale_grad_by_freq = o.scale_grad_by_freq
   self.max_norm, self.norm_type = o.max_norm and lib.number("EmbeddingBag", "max_norm", o.max_norm) or nil, o.norm_type
   self.mode, self.include_last_offset = o.mode, o.include_last_offset

@@ -61,7 +61,7 @@ local MHA = layer("MultiheadAttention")
 -- a float mask is added to the scores.
 function MHA:init(...)
   local o = arguments("MultiheadAttention",
-    "embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, *, kdim=nil, vdim=nil, batch_first=false", ...)
+    "embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, kdim=nil, vdim=nil, batch_first=false", ...)
   local embed_dim, heads = whole("MultiheadAttention", "embed_dim", o.embed_dim), whole("MultiheadAttention", "num_heads", o.num_heads)
   self.batch_first = o.batch_first
   self.embed_dim, self.num_heads, self.head_dim = embed_dim, heads, embed_dim / heads

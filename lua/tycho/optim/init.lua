@@ -65,7 +65,8 @@ local Adamax = new_class("Adamax",
   {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, maximize = false, master_weights = false})
 -- The gradient times the root mean square of past updates over that of past gradients (Zeiler 2012).
 local Adadelta = new_class("Adadelta", {lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0, maximize = false, master_weights = false})
-NAdam.places, RAdam.places, Adamax.places = "betas eps weight_decay momentum_decay", "betas eps weight_decay", "betas eps weight_decay"
+NAdam.places, RAdam.places = "betas eps weight_decay momentum_decay decoupled_weight_decay", "betas eps weight_decay decoupled_weight_decay"
+Adamax.places = "betas eps weight_decay"
 Adadelta.places = "rho eps weight_decay"
 for class, names in pairs {[NAdam] = {"exp_avg", "exp_avg_sq"}, [RAdam] = {"exp_avg", "exp_avg_sq"},
     [Adamax] = {"exp_avg", "exp_inf"}, [Adadelta] = {"square_avg", "acc_delta"}} do
