@@ -10222,9 +10222,9 @@ function tycho.nn.Module:get_parameter(path) end
 ---@param path any
 function tycho.nn.Module:get_buffer(path) end
 
---- `(on=true)` sets training mode for the module and all within it: dropout drops, batch norm uses the batch's statistics. Gives the module.
----@param on? any
-function tycho.nn.Module:train(on) end
+--- `(mode=true)` sets training mode for the module and all within it: dropout drops, batch norm uses the batch's statistics. Gives the module.
+---@param mode? any
+function tycho.nn.Module:train(mode) end
 
 --- Evaluation mode: train(false). Gives the module.
 function tycho.nn.Module:eval() end
@@ -10237,9 +10237,9 @@ function tycho.nn.Module:apply(fn) end
 ---@param options? table
 function tycho.nn.Module:zero_grad(options) end
 
---- `(on=true)` whether the parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
----@param on? any
-function tycho.nn.Module:requires_grad_(on) end
+--- `(requires_grad=true)` whether the parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
+---@param requires_grad? any
+function tycho.nn.Module:requires_grad_(requires_grad) end
 
 --- `(v, class)` Whether v is a module of a class, such as nn.Linear, or of a class that extends it; given a list of classes, of one of them.
 ---@param v any

@@ -229,7 +229,9 @@ describe("regressions of optimizers' states: one", function()
     d.state[1].more = tycho.zeros(5)                                       -- which isn't made, and isn't like the parameter
     fails("load_state_dict: 'more' of parameter 1 has shape 5; it must be 2x3", opt.load_state_dict, opt, d)
     d.state[1].more = nil
-    d.state[1].calls = false                                               -- numbers and booleans may change their kind
+    d.state[1].calls = "many"
+    fails("load_state_dict: 'calls' of parameter 1 must be a number, got 'many'", opt.load_state_dict, opt, d)
+    d.state[1].calls, d.state[1].norm = 5, tycho.ones(1)                   -- which the rule may have made
     opt:load_state_dict(d)
     d.state[1].rows = nil
     fails("load_state_dict: the state of parameter 1 has no 'rows'", opt.load_state_dict, opt, d)

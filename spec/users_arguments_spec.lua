@@ -503,6 +503,7 @@ describe("users' arguments by place", function()
     assert.equal("max", nn.EmbeddingBag(5, 3, nil, 2, false, "max").mode)
     assert.is_true(nn.MultiheadAttention(8, 2, 0, true, false, false, 4, 4, true).batch_first)
     assert.is_true(optim.RAdam(p(), 0.1, {0.9, 0.99}, 1e-8, 0.1, true).param_groups[1].decoupled_weight_decay)
+    assert.same({3, 2}, {data.SequentialSampler({1, 2, 3}):size(), data.RandomSampler(tycho.ones(2, 4)):size()})
     assert.same({7, 2}, {data.RandomSampler(5, true, 7):size(), data.DistributedSampler(6, 3, 0):size()})
     local box, target = tycho.tensor {{0, 0, 1, 1}}, tycho.tensor {{0, 0, 1, 2}}
     assert.near(0.5, tycho.vision.ops.generalized_box_iou_loss(box, target, "mean"):item(), 1e-6)

@@ -115,7 +115,9 @@ function Profile:table(o)
     if a[o.sort_by] ~= b[o.sort_by] then return a[o.sort_by] > b[o.sort_by] end
     return a.place < b.place
   end)
-  local most = o.row_limit < 0 and math.huge or o.row_limit          -- as PyTorch's -1: all
+  local most = o.row_limit
+  if most ~= math.huge then options.whole("table", "row_limit", most, -1) end
+  if most == -1 then most = math.huge end                  -- PyTorch's: all
   local head = {"name", "calls", "self CPU", "%", "CPU", "CPU a call"}
   if gpu > 0 then for _, name in ipairs {"self GPU", "%", "GPU", "GPU a call"} do head[#head + 1] = name end end
   local bytes = o.sort_by == "memory"
@@ -271,7 +273,7 @@ function profiler.profile(o, fn, ...)
     return profiler.profile({}, o, fn, ...)
   end
   local p, asked = new_profile(o)
-  if fn == nil then return p end
+  if fn == nil and select("#", ...) == 0 then return p end
   if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
   local function ended(ok, ...)
     if not ok then

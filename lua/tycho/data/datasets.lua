@@ -80,6 +80,7 @@ local function define(name, defaults, make)
     if type(o) == "string" then                        -- the folder or file first, as in PyTorch
       local named = {root = o}
       if type(more) == "boolean" and defaults.train ~= nil then named.train, more = more, further end
+      if modes.callable(more) then named.transform, more = more, nil end
       if more ~= nil and type(more) ~= "table" then fail("%s: options must be a table, got %s", name, type(more)) end
       for k, v in pairs(more or {}) do named[k] = v end
       o = named

@@ -122,7 +122,7 @@ function Concat:size()
 end
 function Concat:get(i)
   local at = i
-  if type(i) == "number" and i >= 1 then
+  if type(i) == "number" and i >= 1 and i % 1 == 0 then
     for _, d in ipairs(self.datasets) do
       local n = d:size()
       if at <= n then return d:get(at) end

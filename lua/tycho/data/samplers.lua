@@ -34,7 +34,9 @@ local mixed = core.mix_seeds            -- a loader's seed and epoch as one seed
 local function count(who, of)
   if type(of) == "table" and type(of.size) == "function" then return whole(who, "what the dataset's size() returns", of:size(), 0) end
   if type(of) == "number" then return whole(who, "argument 1, a number of items,", of, 0) end
-  fail(who .. ": argument 1 must be a dataset or a number of items, got " .. type(of))
+  if core.is_tensor(of) and core.methods.dim(of) > 0 then return of.shape[1] end
+  if type(of) == "table" and getmetatable(of) == nil then return #of end          -- a list, which a loader takes as a dataset
+  fail("%s: argument 1 must be a dataset or a number of items, got %s", who, options.shown(of))
 end
 local function positions(n)
   return n > 0 and ops.range(1, n, 1, {dtype = "int64", device = "cpu"}) or ops.zeros(0, {dtype = "int64", device = "cpu"})
@@ -236,8 +238,9 @@ function samplers.batches_of(s, n)
     end
     return positions_of(#all > 0 and all or none(), n, "batch_sampler"), ends
   end
-  if core.is_module(s) then
-    error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got a module", 0)
+  if getmetatable(s) ~= nil and type(s.iter) ~= "function" then
+    error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " ..
+      (core.is_module(s) and "a module" or "another object"), 0)
   end
   local own = {}
   if type(s.iter) ~= "function" then

@@ -157,13 +157,10 @@ def("cdist", ("a, b, p:number=2, *, compute_mode:enum(%s,%s,%s)=%s"):format(MAYB
   if p < 0 then fail("cdist", "p must not be negative, got %g", p) end
   local many = a.shape[n] > WIDE and (a.shape[n - 1] > 25 or b.shape[m - 1] > 25)
   if not (p == 2 and (mode == USE or mode == MAYBE and many)) then return distances("cdist", a, b, p) end
-  -- for many long rows: |a - b|^2 = -2 a b + |a|^2 + |b|^2 as one product of matrices, of 16-bit rows in float32. Both are moved so that
-  -- the numbers are small.
+  -- for many long rows: |a - b|^2 = -2 a b + |a|^2 + |b|^2 as one product of matrices, of 16-bit rows in float32
   local dtype = lib.promote_types(a.dtype, b.dtype)
   local wide = dtype == "float64" and dtype or "float32"
   a, b = M.to(a, wide), M.to(b, wide)
-  local centre = M.nan_to_num(ops.mean(M.reshape(M.detach(b), -1, b.shape[m]), 1), 0, 0, 0)
-  a, b = a - centre, b - centre
   local function squares(x) return ops.sum(ops.square(x), -1, {keepdim = true}) end
   local function ones(x) return ops.ones(x.shape, {dtype = x.dtype, device = x.device}) end
   local aa, bb = squares(a), squares(b)

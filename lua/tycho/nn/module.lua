@@ -506,17 +506,17 @@ require("tycho.nn.states")(Module, walk)
 require "tycho.nn.moves"(Module, walk)
 
 local on_the_way = {}                     -- modules whose train() is running, since a module may contain its own container
--- train(on=true): sets training mode for the module and all within it: dropout drops, batch norm uses the batch's statistics. Gives the
+-- train(mode=true): sets training mode for the module and all within it: dropout drops, batch norm uses the batch's statistics. Gives the
 -- module.
-function Module:train(on)
-  on = options.named("train", "mode", on)
-  if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
+function Module:train(mode)
+  mode = options.named("train", "mode", mode)
+  if mode ~= nil and type(mode) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(mode)) end
   if on_the_way[self] then return self end
   if observer then for _, o in pairs(observers) do if o.switched then o.switched(self) end end end
-  rawset(self, "training", on ~= false)
+  rawset(self, "training", mode ~= false)
   on_the_way[self] = true
   options.finally(function() on_the_way[self] = nil end, function()
-    for _, child in self:named_children() do child:train(on ~= false) end        -- a child may have a train of its own
+    for _, child in self:named_children() do child:train(mode ~= false) end        -- a child may have a train of its own
   end)
   return self
 end
@@ -548,9 +548,9 @@ function exports.zero_grads(params, o)
     end
   end
 end
--- requires_grad_(on=true): whether the parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
-function Module:requires_grad_(on)
-  on = options.named("requires_grad_", "requires_grad", on)
+-- requires_grad_(requires_grad=true): whether the parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
+function Module:requires_grad_(requires_grad)
+  local on = options.named("requires_grad_", "requires_grad", requires_grad)
   if on ~= nil and type(on) ~= "boolean" then fail("requires_grad_: argument 1 must be true or false, got %s", options.shown(on)) end
   for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end
   return self

@@ -55,19 +55,6 @@ local function repeats(x)
   return false
 end
 
--- Sets the modules' extra states; where one refuses, those before get their old ones again.
-local function set_extra_states(extra)
-  local before = {}
-  for i, e in ipairs(extra) do
-    before[i] = e[1].get_extra_state and e[1]:get_extra_state()
-    local ok, err = pcall(e[1].set_extra_state, e[1], e[2])
-    if not ok then
-      for k = 1, i - 1 do if before[k] ~= nil then extra[k][1]:set_extra_state(before[k]) end end
-      error(err, 0)
-    end
-  end
-end
-
 -- Raises if load_state_dict would. Gives a list of {tensor of the module, its new value}; names that don't fit, where that is allowed; and
 -- a list of {module, its extra state}. learned: gets functions that make lazy layers, which took their sizes from the state, lazy again.
 local function checked(self, state, o, learned)
@@ -147,11 +134,6 @@ function Module:load_state_dict(state, o, more)
     unlearn(learned)
     error(list, 0)
   end
-  local set, err = pcall(set_extra_states, extra)        -- first: a module may refuse
-  if not set then
-    unlearn(learned)
-    error(err, 0)
-  end
   no_grad(function()
     for _, p in ipairs(list) do
       if type(o) == "table" and o.assign then
@@ -160,6 +142,7 @@ function Module:load_state_dict(state, o, more)
       else p[1]:copy_(p[2]) end
     end
   end)
+  for _, e in ipairs(extra) do e[1]:set_extra_state(e[2]) end          -- which may need the tensors
   for _, m in ipairs(self:modules()) do hooks.call(m, "after_load", m, unfit or {missing_keys = {}, unexpected_keys = {}}) end
   if unfit then return self, unfit end
   return self

@@ -64,7 +64,9 @@ end
 -- Whether a key is an optimizer's option misspelt.
 local function resembles(k)
   local near = core.nearest(k, every_option)
-  return near and near:byte() == k:byte() and math.abs(#near - #k) <= 2
+  if not near then return false end
+  local a, b = near:lower(), k:lower()
+  return a == b or math.abs(#a - #b) <= 2 and (a:byte() == b:byte() or a:find(b, 1, true) or b:find(a, 1, true)) and true or false
 end
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
@@ -89,6 +91,9 @@ local function add_group(self, given, known)
   for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
   group.initial_lr = initial
   for k in pairs(self.defaults_of) do group[k] = settings.own_copy(group[k]) end
+  if core.is_tensor(group.lr) and M.numel(group.lr) == 1 and M.dim(group.lr) > 0 then
+    group.lr = core.keep(M.reshape(group.lr:detach(), {}))                      -- its memory, without dims
+  end
   for _, other in ipairs(self.param_groups) do         -- groups don't share a rate that is a tensor
     if core.is_tensor(group.lr) and group.lr == other.lr then group.lr = core.keep(ops.clone(group.lr)) end
   end
@@ -137,6 +142,12 @@ local function extended(name, defaults, more)
   local all = {}
   for _, of in ipairs {defaults, more} do for k, v in pairs(of) do all[k] = v end end
   return all
+end
+-- The options that a program's own classes have named: those of `before`, and of more.
+local function names_in(before, more)
+  local out = {}
+  for _, of in ipairs {before or {}, more or {}} do for k in pairs(of) do out[k] = true end end
+  return out
 end
 -- The signature of a class's constructor: class.places are the settings that may follow lr by place.
 local function signature_of(class, defaults)
@@ -211,6 +222,7 @@ local function new_class(name, defaults, own)
     sub.optional = nil
     setmetatable(sub, {__index = class})
     sub.lr_unset = class.lr_unset and not (more and more.lr ~= nil)
+    sub.named = names_in(class.named, more)
     getmetatable(sub_made).__newindex = sub
     return sub_made
   end
@@ -427,4 +439,4 @@ for name, method in pairs(require "tycho.optim.state") do Optimizer[name] = meth
 options.methods(Optimizer, "opt", function(self) return type(self) == "table" and self.param_groups ~= nil end)
 Optimizer._loads = Optimizer.load_state_dict
 
-return {Optimizer = Optimizer, new_class = new_class, extended = extended, classes = optim, like = like}
+return {Optimizer = Optimizer, new_class = new_class, extended = extended, names_in = names_in, classes = optim, like = like}

@@ -32,7 +32,8 @@ local function new_class(name, signature, own)
     local self = setmetatable({optimizer = optimizer, last_epoch = -1}, class)
     for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
     for k, v in pairs(options.defaults(signature)) do
-      if type(v) == "number" and not own then options.number(name, k, self[k]) end
+      local is = type(self[k])
+      if type(v) == "number" and (not own or is == "string" or is == "number") then options.number(name, k, self[k]) end
     end
     self.resumed = self.last_epoch ~= -1 or nil
     for i, g in ipairs(self.resumed and optimizer.param_groups or {}) do

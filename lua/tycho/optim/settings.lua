@@ -6,23 +6,18 @@ local check, shown, fail = options.check, options.shown, options.fail
 local tree = require "tycho.tree"
 local settings = {}
 
--- A setting that is a list of numbers, such as betas, as a list of its own: else a change of one group's would reach others.
+-- A setting that is a plain table, such as betas, as a table of its own: else a change of one group's would reach others.
 function settings.own_copy(v)
-  if not tree.is_plain(v) or type(v[1]) ~= "number" then return v end
-  local own = {}
-  for k, x in pairs(v) do own[k] = x end
-  return own
+  return tree.is_plain(v) and tree.map(v, function(x) return x end) or v
 end
 
 -- A group's options must be of their defaults' kinds; rates and the like must not be negative, betas are two numbers below 1.
 local NOT_NEGATIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,
   lr_decay = true, lambd = true, initial_accumulator_value = true}
--- The library's options that are booleans.
-local OURS = {maximize = true, master_weights = true, nesterov = true, amsgrad = true, centered = true, decoupled_weight_decay = true}
--- Whether option k, whose default is given, of a program's own class may have the value v: where the default is false, which may mean none,
--- any; and a tensor in place of a number.
+-- Whether option k, whose default is given, which a program's own class has named, may have the value v: where the default is false, which
+-- may mean none, any; and a tensor in place of a number.
 local function is_free(self, k, default, v)
-  return self.own and k ~= "lr" and not OURS[k] and (default == false or core.is_tensor(v))
+  return self.named and self.named[k] and k ~= "lr" and (default == false or core.is_tensor(v))
 end
 local function check_one(self, group, k, default, loaded)
   local name, v = self._name, group[k]

@@ -123,7 +123,8 @@ function Optimizer:load_state_dict(d)
     if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- saved before there was a scheduler
     local lr = group.lr                    -- a tensor rate keeps its identity: recorded steps read it
     for k, v in pairs(d.param_groups[i]) do
-      if k ~= "params" and (not THEIRS[k] or self.defaults_of[k] ~= nil) then group[k] = own_copy(v) end
+      local own = core.is_tensor(v) and k ~= "lr" and core.keep(ops.clone(v:detach())) or own_copy(v)
+      if k ~= "params" and (not THEIRS[k] or self.defaults_of[k] ~= nil) then group[k] = own end
     end
     if core.is_tensor(lr) then
       no_grad(M.copy_, lr, core.is_tensor(group.lr) and group.lr or ops.full(lr.shape, group.lr, {dtype = lr.dtype}))
@@ -178,16 +179,20 @@ function Optimizer:check_state_dict(d)
           fail("load_state_dict: '%s' of parameter %d must be a %stensor, got %s", name, n, floating and "floating " or "", shown(v))
         end
         if own_state and core.is_tensor(first) then dtypes[n][name] = first.dtype end
+        if v ~= nil and (type(first) == "number" or type(first) == "string") and type(v) ~= type(first) then
+          fail("load_state_dict: '%s' of parameter %d must be a %s, got %s", tostring(name), n, type(first), shown(v))
+        end
       end
       for name, v in pairs(s or {}) do
         if self.foreign and self.foreign[name] then
           fail("load_state_dict: the state of parameter %d has '%s', which %s doesn't have; is it another optimizer's?", n, tostring(name),
             self._name)
         end
-        -- as the optimizer makes it, or has it; else as the parameter
+        -- as the optimizer makes it, or has it; else as the parameter, or, of a program's own class, one number
         local like = core.is_tensor(fresh[name]) and fresh[name] or own_state and core.is_tensor(present[name]) and present[name] or nil
         local want = like and like.shape or self.state_shape and self:state_shape(name, p) or p.shape
-        if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= want then
+        local fits = core.is_tensor(v) and (v.shape == want or own_state and not like and M.numel(v) == 1 and name ~= "master")
+        if not FOLLOWS[name] and core.is_tensor(v) and not fits then
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
         end
       end
