@@ -10041,7 +10041,7 @@ function tycho.utils.checkpoint(fn, ...) end
 function tycho.utils.checkpoint_sequential(functions, segments, input) end
 
 tycho.func = {}
---- `(net, tensors, ...)` the result of net(...) with these tensors in place of its parameters and buffers, named as in its state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to the tensors given; the module is restored afterwards, even if forward errs. If forward yields, other coroutines can't replace the same module's meanwhile. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named place is replaced.
+--- `(net, tensors, ...)` the result of net(...) with these tensors in place of its parameters and buffers, named as in its state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to the tensors given; the module is restored afterwards, even if forward errs. If forward yields, other coroutines can't replace the same module's meanwhile; one that it resumes must have left its own functional_call of the module before forward ends. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named place is replaced.
 ---@param net any
 ---@param tensors any
 function tycho.func.functional_call(net, tensors, ...) end

@@ -496,6 +496,14 @@ describe("regressions of transforms", function()
     fails("Pad: ", T.Compose(steps), tycho.ones(1, 1, 1, {device = "cpu"}))
     fails("would become", T.Resize(32768), tycho.ones(1, 30000, 1, {device = "cpu"}))
   end)
+
+  it("take a factor by PyTorch's name too", function()
+    local F, x = data.transforms.functional, tycho.rand(3, 4, 4, {device = "cpu"})
+    for _, name in ipairs {"brightness", "contrast", "saturation", "hue", "sharpness"} do
+      local adjust = F["adjust_" .. name]
+      helper.close(adjust(x, 0.25), adjust(x, {[name .. "_factor"] = 0.25}))
+    end
+  end)
 end)
 
 describe("regressions of errors", function()
@@ -558,5 +566,20 @@ describe("regressions of datasets: those", function()
 
   it("without items have no random positions", function()
     fails("RandomSampler: num_samples is 5, but there are no items", data.RandomSampler, 0, {num_samples = 5})
+  end)
+
+  it("that a sampler is given as a list have no names", function()
+    local out = {}
+    for i in data.SequentialSampler({7, 8, 9}):iter() do out[#out + 1] = i end
+    assert.same({1, 2, 3}, out)
+    fails("SequentialSampler: argument 1 must be a dataset or a number of items, got a table", data.SequentialSampler, {size = 5})
+    fails("SequentialSampler: argument 1 must be a dataset or a number of items, got a table", data.SequentialSampler, {1, 2, size = 5})
+  end)
+
+  it("of a folder refuse options after a transform that they don't know", function()
+    local set = data.datasets
+    fails("ImageFolder: unknown option 'bogus'", set.ImageFolder, folder(), function(x) return x end, {bogus = 3})
+    fails("MNIST: options must be a table, got 3", set.MNIST, folder(), true, function(x) return x end, 3)
+    fails("MNIST: options come last, got 3 after them", set.MNIST, folder(), true, {}, 3)
   end)
 end)

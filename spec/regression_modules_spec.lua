@@ -469,30 +469,6 @@ describe("regressions of functional_call", function()
     close(z, tycho.full({1, 2}, 2))
   end)
 
-  it("leaves the module's own tensors, whichever of two coroutines ends first", function()
-    local Outer, inner = nn.Module:extend("Outer"), nil
-    function Outer:init() self.net = nn.Linear(2, 2, {bias = false}) end
-    function Outer:forward(x)
-      inner = coroutine.create(function()
-        local Waits = nn.Module:extend("Waits")
-        function Waits.forward(w, v)
-          coroutine.yield()
-          return w.net(v)
-        end
-        local waits = Waits()
-        waits.net = self.net
-        return func.functional_call(waits, {["net.weight"] = tycho.full({2, 2}, 2)}, x)
-      end)
-      assert(coroutine.resume(inner))
-      return x
-    end
-    local outer = Outer()
-    local weight = outer.net.weight
-    func.functional_call(outer, {["net.weight"] = tycho.ones(2, 2)}, tycho.ones(1, 2))
-    close(select(2, assert(coroutine.resume(inner))), tycho.full({1, 2}, 4))
-    assert.is_true(rawequal(weight, outer.net.weight))
-  end)
-
   it("may stand in one another", function()
     local net = nn.Linear(2, 2, {bias = false})
     local Outer = nn.Module:extend("Outer")

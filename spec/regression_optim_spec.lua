@@ -274,4 +274,16 @@ describe("regressions of optimizers: they", function()
     r.param_groups[1].etas[1] = 0.25
     assert.equal(0.5, r.param_groups[2].etas[1])
   end)
+
+  it("give each group a rate of its own, though one tensor was given for all", function()
+    for _, place in ipairs {"of each group", "of all"} do
+      local rate, lr = tycho.tensor {0.1}, nil
+      local groups = {{params = {ones(1)}}, {params = {ones(1)}}}
+      if place == "of all" then lr = rate else groups[1].lr, groups[2].lr = rate, rate end
+      local opt = optim.SGD(groups, {lr = lr or 1})
+      optim.lr_scheduler.LambdaLR(opt, {function() return 1 end, function() return 10 end})
+      helper.close(opt.param_groups[1].lr, tycho.tensor(0.1))
+      helper.close(opt.param_groups[2].lr, tycho.tensor(1))
+    end
+  end)
 end)

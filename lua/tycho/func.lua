@@ -38,31 +38,13 @@ local function call_options(...)
   return o, args
 end
 
--- What functional_calls have put in place of modules' parts: parts -> name -> {original =, entries {value =} from the outermost on}; and
--- the coroutine of each entry, but for the main one's.
-local replaced = setmetatable({}, {__mode = "k"})
-local caller = setmetatable({}, {__mode = "kv"})
-local function put_in_place(parts, name, stack)
-  local last = stack[#stack]
-  parts[name] = last and last.value or stack.original
-  if not last then replaced[parts][name] = nil end
-end
--- Forgets entries whose coroutine was dropped or has ended. Raises where another one waits within such a call.
-local function settle_waiting(net, parts, name)
-  local stack = replaced[parts] and replaced[parts][name]
-  for k = stack and #stack or 0, 1, -1 do
-    local by = caller[stack[k]]
-    local status = by and coroutine.status(by) or stack[k].main and "normal" or "dead"
-    if status == "suspended" then fail("functional_call: another coroutine is within a functional_call of this %s", net._name) end
-    if status == "dead" then table.remove(stack, k) end
-  end
-  if stack then put_in_place(parts, name, stack) end
-end
+-- The parts of modules that a functional_call has replaced, and in which coroutine, unless that is the main one.
+local within = setmetatable({}, {__mode = "kv"})
 -- functional_call(net, tensors, ...): the result of net(...) with these tensors in place of its parameters and buffers, named as in its
--- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to
--- the tensors given; the module is restored afterwards, even if forward errs. If forward yields, other coroutines can't replace the same
--- module's meanwhile. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the
--- named place is replaced.
+-- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow
+-- to the tensors given; the module is restored afterwards, even if forward errs. If forward yields, other coroutines can't replace the
+-- same module's meanwhile; one that it resumes must have left its own functional_call of the module before forward ends. PyTorch's
+-- options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named place is replaced.
 function func.functional_call(net, tensors, ...)
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
@@ -90,33 +72,21 @@ function func.functional_call(net, tensors, ...)
   for _, p in ipairs(o.strict and places or {}) do
     if new_at(p) == nil then fail("functional_call: '%s' isn't given, and strict = true", p[4]) end
   end
-  local entries, here = {}, coroutine.running()
+  local replaced, here = {}, coroutine.running()
   for _, p in ipairs(places) do
-    local new = new_at(p)
-    if new ~= nil then
-      settle_waiting(net, p[1], p[2])
-      entries[#entries + 1] = {parts = p[1], name = p[2], value = new, main = here == nil}
+    if new_at(p) ~= nil then
+      local by = within[p[1]]
+      if by and by ~= here and coroutine.status(by) == "suspended" then
+        fail("functional_call: another coroutine is within a functional_call of this %s", net._name)
+      end
+      replaced[#replaced + 1] = {p[1], p[2], p[3], new_at(p), by}
     end
   end
   local function restore()
-    for _, e in ipairs(entries) do
-      local stack = replaced[e.parts] and replaced[e.parts][e.name] or {}
-      for k = #stack, 1, -1 do
-        if stack[k] == e then
-          table.remove(stack, k)
-          put_in_place(e.parts, e.name, stack)
-          break
-        end
-      end
-    end
+    for _, p in ipairs(replaced) do p[1][p[2]], within[p[1]] = p[3], p[5] end
   end
   return options.finally(restore, function(...)
-    for _, e in ipairs(entries) do
-      replaced[e.parts] = replaced[e.parts] or {}
-      local stack = replaced[e.parts][e.name] or {original = e.parts[e.name]}
-      replaced[e.parts][e.name], stack[#stack + 1], caller[e] = stack, e, here
-      e.parts[e.name] = e.value
-    end
+    for _, p in ipairs(replaced) do p[1][p[2]], within[p[1]] = p[4], here end
     return net(...)
   end, unpack(args, 1, args.n))
 end

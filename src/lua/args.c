@@ -106,7 +106,9 @@ static int by_other_name(const ty_op *op, const char *key) {
     {"downscale_factor", "factor"}, {"indices_or_sections", "sections"}, {"test_elements", "values"},
     {"sorted_sequence", "sorted"}, {"target", "y"}, {"norm_type", "p"}, {"ord", "p"}, {"positive", "near"},
     {"negative", "far"}, {"include_input", "include_self"}, {"classes", "num_classes"}, {"slope", "negative_slope"},
-    {"N", "n"}, {"w", "weight"}, {"b", "bias"}, {"v", "value"}, {"k", "kernel_size"}, {"lo", "low"}, {"hi", "high"}, {"angle", "degrees"}};
+    {"N", "n"}, {"w", "weight"}, {"b", "bias"}, {"v", "value"}, {"k", "kernel_size"}, {"lo", "low"}, {"hi", "high"}, {"angle", "degrees"},
+    {"brightness_factor", "factor"}, {"contrast_factor", "factor"}, {"saturation_factor", "factor"}, {"hue_factor", "factor"},
+    {"sharpness_factor", "factor"}};
   static const char *const first[] = {"input", "self", "tensor", "anchor", "logits", "elements"};
   for (unsigned k = 0; k < sizeof first / sizeof *first; k++) {
     const int at = op->nparam > 1 && !strcmp(op->param[0].name, "cond");          /* where(cond, input, ...) */

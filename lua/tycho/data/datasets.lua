@@ -76,13 +76,14 @@ end
 -- Defines a dataset by a function of its options; errors begin with its name.
 local function define(name, defaults, make)
   defaults.download = false                            -- PyTorch's option; nothing is downloaded
-  datasets[name] = function(o, more, further)
-    if type(o) == "string" then                        -- the folder or file first, as in PyTorch
-      local named = {root = o}
-      if type(more) == "boolean" and defaults.train ~= nil then named.train, more = more, further end
-      if modes.callable(more) then named.transform, more = more, nil end
-      if more ~= nil and type(more) ~= "table" then fail("%s: options must be a table, got %s", name, type(more)) end
-      for k, v in pairs(more or {}) do named[k] = v end
+  datasets[name] = function(o, ...)
+    if type(o) == "string" then                        -- the folder or file first, as in PyTorch, then train and transform
+      local named, rest, k = {root = o}, {...}, 1
+      if type(rest[k]) == "boolean" and defaults.train ~= nil then named.train, k = rest[k], k + 1 end
+      if modes.callable(rest[k]) then named.transform, k = rest[k], k + 1 end
+      if rest[k] ~= nil and type(rest[k]) ~= "table" then fail("%s: options must be a table, got %s", name, shown(rest[k])) end
+      if rest[k + 1] ~= nil then fail("%s: options come last, got %s after them", name, shown(rest[k + 1])) end
+      for key, v in pairs(rest[k] or {}) do named[key] = v end
       o = named
     end
     o = fill(name, o, defaults)

@@ -66,7 +66,9 @@ local function resembles(k)
   local near = core.nearest(k, every_option)
   if not near then return false end
   local a, b = near:lower(), k:lower()
-  return a == b or math.abs(#a - #b) <= 2 and (a:byte() == b:byte() or a:find(b, 1, true) or b:find(a, 1, true)) and true or false
+  if a == b then return true end
+  if #k <= 2 or math.abs(#a - #b) > 2 then return false end
+  return a:byte() == b:byte() or (a:find(b, 1, true) or b:find(a, 1, true)) ~= nil
 end
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
@@ -90,13 +92,16 @@ local function add_group(self, given, known)
   for k, v in pairs(self.defaults) do group[k] = v end
   for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
   group.initial_lr = initial
-  for k in pairs(self.defaults_of) do group[k] = settings.own_copy(group[k]) end
-  if core.is_tensor(group.lr) and M.numel(group.lr) == 1 and M.dim(group.lr) > 0 then
-    group.lr = core.keep(M.reshape(group.lr:detach(), {}))                      -- its memory, without dims
+  for k, default in pairs(self.defaults_of) do                         -- a program's own table stays the program's
+    local v = group[k]
+    if rawequal(v, default) or type(v) == "table" and type(v[1]) == "number" then group[k] = settings.own_copy(v) end
   end
-  for _, other in ipairs(self.param_groups) do         -- groups don't share a rate that is a tensor
-    if core.is_tensor(group.lr) and group.lr == other.lr then group.lr = core.keep(ops.clone(group.lr)) end
+  local lr = group.lr
+  for _, other in ipairs(core.is_tensor(lr) and self.param_groups or {}) do      -- groups don't share a rate that is a tensor
+    if core.is_tensor(other.lr) and M.shares_memory(lr, other.lr) then lr = core.keep(ops.clone(lr:detach())) end
   end
+  if core.is_tensor(lr) and M.numel(lr) == 1 and M.dim(lr) > 0 then lr = core.keep(M.reshape(lr:detach(), {})) end      -- its memory
+  group.lr = lr
   for _, other in ipairs(self.param_groups) do
     for _, p in ipairs(other.params) do seen[p] = true end
   end
@@ -143,10 +148,11 @@ local function extended(name, defaults, more)
   for _, of in ipairs {defaults, more} do for k, v in pairs(of) do all[k] = v end end
   return all
 end
--- The options that a program's own classes have named: those of `before`, and of more.
-local function names_in(before, more)
+-- The options that a program's own classes have named: those of `before`, and of more that aren't known already.
+local function names_in(before, more, known)
   local out = {}
-  for _, of in ipairs {before or {}, more or {}} do for k in pairs(of) do out[k] = true end end
+  for k in pairs(before or {}) do out[k] = true end
+  for k in pairs(more or {}) do if known[k] == nil then out[k] = true end end
   return out
 end
 -- The signature of a class's constructor: class.places are the settings that may follow lr by place.
@@ -222,7 +228,7 @@ local function new_class(name, defaults, own)
     sub.optional = nil
     setmetatable(sub, {__index = class})
     sub.lr_unset = class.lr_unset and not (more and more.lr ~= nil)
-    sub.named = names_in(class.named, more)
+    sub.named = names_in(class.named, more, defaults)
     getmetatable(sub_made).__newindex = sub
     return sub_made
   end

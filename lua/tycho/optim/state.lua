@@ -179,8 +179,8 @@ function Optimizer:check_state_dict(d)
           fail("load_state_dict: '%s' of parameter %d must be a %stensor, got %s", name, n, floating and "floating " or "", shown(v))
         end
         if own_state and core.is_tensor(first) then dtypes[n][name] = first.dtype end
-        if v ~= nil and (type(first) == "number" or type(first) == "string") and type(v) ~= type(first) then
-          fail("load_state_dict: '%s' of parameter %d must be a %s, got %s", tostring(name), n, type(first), shown(v))
+        if type(first) == "number" and (type(v) == "string" or type(v) == "table") then
+          fail("load_state_dict: '%s' of parameter %d must be a number, got %s", tostring(name), n, shown(v))
         end
       end
       for name, v in pairs(s or {}) do
