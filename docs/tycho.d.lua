@@ -10041,7 +10041,7 @@ function tycho.utils.checkpoint(fn, ...) end
 function tycho.utils.checkpoint_sequential(functions, segments, input) end
 
 tycho.func = {}
---- `(net, tensors, ...)` the result of net(...) with these tensors in place of its parameters and buffers, named as in its state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to the tensors given; the module is restored afterwards, even if forward errs. If forward yields, other coroutines can't replace the same module's meanwhile; one that it resumes must have left its own functional_call of the module before forward ends. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named place is replaced.
+--- `(net, tensors, ...)` the result of net(...) with these tensors in place of its parameters and buffers, named as in its state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to the tensors given; the module is restored when forward ends, or errs. If forward yields, other coroutines can't replace the same module's meanwhile; its coroutine must be resumed to its end, and one that forward resumes must leave its own functional_call of the module first. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named place is replaced.
 ---@param net any
 ---@param tensors any
 function tycho.func.functional_call(net, tensors, ...) end
@@ -10291,7 +10291,7 @@ function tycho.nn.Module:register_load_state_dict_pre_hook(fn) end
 ---@param fn any
 function tycho.nn.Module:register_load_state_dict_post_hook(fn) end
 
---- `(state, {strict=true, assign=false})` copies the tensors of a state dict in. Everything is checked before anything changes; missing or unexpected names are an error, unless strict = false. assign: the parameters and buffers take over the state's own tensors, memory and dtype. Gives the module and, with strict = false, the names that didn't fit: {missing_keys = names, unexpected_keys = names}.
+--- `(state, {strict=true, assign=false})` copies the tensors of a state dict in. Everything is checked before anything changes, but for what a class's own set_extra_state refuses: it is called last. Missing or unexpected names are an error, unless strict = false. assign: the parameters and buffers take over the state's own tensors, memory and dtype. Gives the module and, with strict = false, the names that didn't fit: {missing_keys = names, unexpected_keys = names}.
 ---@param state any
 ---@param options? table
 function tycho.nn.Module:load_state_dict(state, options) end

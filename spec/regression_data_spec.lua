@@ -574,12 +574,21 @@ describe("regressions of datasets: those", function()
     assert.same({1, 2, 3}, out)
     fails("SequentialSampler: argument 1 must be a dataset or a number of items, got a table", data.SequentialSampler, {size = 5})
     fails("SequentialSampler: argument 1 must be a dataset or a number of items, got a table", data.SequentialSampler, {1, 2, size = 5})
+    assert.equal(3, data.RandomSampler({7, 8, 9, n = 3}):size())
+    local lazy = setmetatable({}, {__index = function(_, i) return type(i) == "number" and i < 3 and {i} or nil end})
+    local batches = 0
+    for _ in data.DataLoader({4, 5}, {batch_sampler = lazy}):iter() do batches = batches + 1 end
+    assert.equal(2, batches)
+    fails("batch_sampler must be a list of lists of positions or an object with iter(), got a table", data.DataLoader, {4, 5},
+      {batch_sampler = {size = 2}})
   end)
 
   it("of a folder refuse options after a transform that they don't know", function()
     local set = data.datasets
     fails("ImageFolder: unknown option 'bogus'", set.ImageFolder, folder(), function(x) return x end, {bogus = 3})
     fails("MNIST: options must be a table, got 3", set.MNIST, folder(), true, function(x) return x end, 3)
+    fails("MNIST: unknown option 'bogus'", set.MNIST, folder(), nil, nil, {bogus = 3})
+    fails("ImageFolder: unknown option 'bogus'", set.ImageFolder, folder(), nil, {bogus = 3})
     fails("MNIST: options come last, got 3 after them", set.MNIST, folder(), true, {}, 3)
   end)
 end)

@@ -286,4 +286,25 @@ describe("regressions of optimizers: they", function()
       helper.close(opt.param_groups[2].lr, tycho.tensor(1))
     end
   end)
+
+  it("take rates that are places of one vector, and keep them so", function()
+    local rates = tycho.tensor {0.1, 0.2}
+    local p, q = nn.Parameter(ones(1)), nn.Parameter(ones(1))
+    local opt = optim.SGD({{params = {p}, lr = rates:select(1, 1)}, {params = {q}, lr = rates:select(1, 2)}}, {lr = 1})
+    rates:mul_(0)
+    p.grad, q.grad = ones(1), ones(1)
+    opt:step()
+    helper.close(p, ones(1))
+    helper.close(q, ones(1))
+  end)
+
+  it("let a group have keys of its own, and a class say false where its base has a number", function()
+    for _, key in ipairs {"steps", "reps", "wlr", "prho"} do
+      assert.equal(1, optim.SGD({{params = {ones(1)}, [key] = 1}}, {lr = 1}).param_groups[1][key])
+    end
+    helper.fails("unknown option 'weight_decy'", optim.SGD, {{params = {ones(1)}, weight_decy = 1}}, {lr = 1})
+    local None = optim.SGD:extend("None", {weight_decay = false})
+    assert.equal(0.1, None({ones(1)}, {weight_decay = 0.1}).param_groups[1].weight_decay)
+    helper.fails("momentum must be a number", optim.SGD:extend("Same", {momentum = 0.9}), {ones(1)}, {momentum = "x"})
+  end)
 end)

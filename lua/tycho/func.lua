@@ -42,9 +42,10 @@ end
 local within = setmetatable({}, {__mode = "kv"})
 -- functional_call(net, tensors, ...): the result of net(...) with these tensors in place of its parameters and buffers, named as in its
 -- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow
--- to the tensors given; the module is restored afterwards, even if forward errs. If forward yields, other coroutines can't replace the
--- same module's meanwhile; one that it resumes must have left its own functional_call of the module before forward ends. PyTorch's
--- options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named place is replaced.
+-- to the tensors given; the module is restored when forward ends, or errs. If forward yields, other coroutines can't replace the same
+-- module's meanwhile; its coroutine must be resumed to its end, and one that forward resumes must leave its own functional_call of the
+-- module first. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named
+-- place is replaced.
 function func.functional_call(net, tensors, ...)
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then

@@ -79,8 +79,12 @@ local function define(name, defaults, make)
   datasets[name] = function(o, ...)
     if type(o) == "string" then                        -- the folder or file first, as in PyTorch, then train and transform
       local named, rest, k = {root = o}, {...}, 1
-      if type(rest[k]) == "boolean" and defaults.train ~= nil then named.train, k = rest[k], k + 1 end
-      if modes.callable(rest[k]) then named.transform, k = rest[k], k + 1 end
+      for _, place in ipairs {"train", "transform"} do
+        local v = rest[k]
+        local fits = place == "transform" and modes.callable(v) or place == "train" and type(v) == "boolean" and defaults.train ~= nil
+        if fits then named[place] = v end
+        if fits or v == nil and k < select("#", ...) then k = k + 1 end
+      end
       if rest[k] ~= nil and type(rest[k]) ~= "table" then fail("%s: options must be a table, got %s", name, shown(rest[k])) end
       if rest[k + 1] ~= nil then fail("%s: options come last, got %s after them", name, shown(rest[k + 1])) end
       for key, v in pairs(rest[k] or {}) do named[key] = v end

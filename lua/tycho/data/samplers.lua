@@ -35,7 +35,7 @@ local function count(who, of)
   if type(of) == "table" and type(of.size) == "function" then return whole(who, "what the dataset's size() returns", of:size(), 0) end
   if type(of) == "number" then return whole(who, "argument 1, a number of items,", of, 0) end
   if core.is_tensor(of) and core.methods.dim(of) > 0 then return of.shape[1] end
-  if type(of) == "table" and getmetatable(of) == nil and next(of, #of > 0 and #of or nil) == nil then return #of end          -- a list
+  if type(of) == "table" and getmetatable(of) == nil and of.size == nil and (#of > 0 or next(of) == nil) then return #of end
   fail("%s: argument 1 must be a dataset or a number of items, got %s", who, options.shown(of))
 end
 local function positions(n)
@@ -238,9 +238,9 @@ function samplers.batches_of(s, n)
     end
     return positions_of(#all > 0 and all or none(), n, "batch_sampler"), ends
   end
-  if getmetatable(s) ~= nil and #s == 0 and type(s.iter) ~= "function" then
+  if type(s.iter) ~= "function" and (core.is_module(s) or next(s) ~= nil and s[1] == nil) then
     error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " ..
-      (core.is_module(s) and "a module" or "another object"), 0)
+      (core.is_module(s) and "a module" or options.shown(s)), 0)
   end
   local own = {}
   if type(s.iter) ~= "function" then

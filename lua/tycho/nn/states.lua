@@ -123,9 +123,9 @@ function Module:check_state_dict(state, o)
 end
 
 -- load_state_dict(state, {strict=true, assign=false}): copies the tensors of a state dict in. Everything is checked before anything
--- changes; missing or unexpected names are an error, unless strict = false. assign: the parameters and buffers take over the state's own
--- tensors, memory and dtype. Gives the module and, with strict = false, the names that didn't fit: {missing_keys = names, unexpected_keys =
--- names}.
+-- changes, but for what a class's own set_extra_state refuses: it is called last. Missing or unexpected names are an error, unless
+-- strict = false. assign: the parameters and buffers take over the state's own tensors, memory and dtype. Gives the module and, with
+-- strict = false, the names that didn't fit: {missing_keys = names, unexpected_keys = names}.
 function Module:load_state_dict(state, o, more)
   if type(o) == "boolean" then o = options.fill("load_state_dict", more, {strict = o, assign = false}) end
   local learned = {}

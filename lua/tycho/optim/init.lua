@@ -151,7 +151,7 @@ optim.Optimizer = {}
 function optim.Optimizer:extend(name, defaults)
   local class, made = composed(name, extended(name, {lr = 1e-3, maximize = false, master_weights = false}, defaults), true)
   class.hands_out = true                 -- a user's rule may keep a gradient
-  class.named = base.names_in(nil, defaults, {lr = true, maximize = true, master_weights = true})
+  class.named = base.names_in(nil, defaults, {lr = 1e-3, maximize = false, master_weights = false})
   class.lr_unset = not (defaults and defaults.lr ~= nil)  -- an optimizer around another may leave the rate to that one
   function class:new_state() end
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end

@@ -68,7 +68,7 @@ local function resembles(k)
   local a, b = near:lower(), k:lower()
   if a == b then return true end
   if #k <= 2 or math.abs(#a - #b) > 2 then return false end
-  return a:byte() == b:byte() or (a:find(b, 1, true) or b:find(a, 1, true)) ~= nil
+  return a:byte() == b:byte() or math.min(#a, #b) > 3 and (a:find(b, 1, true) or b:find(a, 1, true)) ~= nil
 end
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
@@ -98,7 +98,7 @@ local function add_group(self, given, known)
   end
   local lr = group.lr
   for _, other in ipairs(core.is_tensor(lr) and self.param_groups or {}) do      -- groups don't share a rate that is a tensor
-    if core.is_tensor(other.lr) and M.shares_memory(lr, other.lr) then lr = core.keep(ops.clone(lr:detach())) end
+    if core.is_tensor(other.lr) and core.view_of(lr, other.lr) == 0 then lr = core.keep(ops.clone(lr:detach())) end
   end
   if core.is_tensor(lr) and M.numel(lr) == 1 and M.dim(lr) > 0 then lr = core.keep(M.reshape(lr:detach(), {})) end      -- its memory
   group.lr = lr
@@ -148,11 +148,11 @@ local function extended(name, defaults, more)
   for _, of in ipairs {defaults, more} do for k, v in pairs(of) do all[k] = v end end
   return all
 end
--- The options that a program's own classes have named: those of `before`, and of more that aren't known already.
+-- The options that a program's own classes have named: those of `before`, and of more that aren't known already or are of another kind.
 local function names_in(before, more, known)
   local out = {}
   for k in pairs(before or {}) do out[k] = true end
-  for k in pairs(more or {}) do if known[k] == nil then out[k] = true end end
+  for k, v in pairs(more or {}) do if type(known[k]) ~= type(v) then out[k] = true end end
   return out
 end
 -- The signature of a class's constructor: class.places are the settings that may follow lr by place.
