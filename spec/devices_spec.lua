@@ -97,6 +97,7 @@ describe("several devices", function()
       local sim = ffi.load(os.getenv "TYCHO_CUDA_LIBRARY")
       cuda.set_device(0)
       local x = tycho.ones(3, {device = "cuda:0"})
+      cuda.synchronize(0)                                  -- x is made on another stream than reads it
       sim.sim_choose(0)
       local raw = sim.sim_stream()
       helper.fails("ExternalStream failed on cuda:1", cuda.ExternalStream, raw, 1)
