@@ -66,8 +66,8 @@ typedef enum { TY_NONE, TY_TENSOR, TY_INT, TY_FLOAT, TY_BOOLEAN } ty_kind;
 typedef struct {
   ty_kind kind;
   ty_tensor *t;
-  double f;
-  int64_t i;
+  double f;                /* the number, also where kind is TY_INT or TY_BOOLEAN; then perhaps -0 */
+  int64_t i;               /* the number, unless kind is TY_FLOAT */
 } ty_operand;
 
 static inline ty_operand ty_operand_tensor(ty_tensor *t) { return (ty_operand){t ? TY_TENSOR : TY_NONE, t, 0, 0}; }

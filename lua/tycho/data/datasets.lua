@@ -381,4 +381,4 @@ define("CSV", {root = options.none, target = options.none, header = true, separa
   return setmetatable(set, Table)
 end)
 
-return require("tycho.options").told(datasets, "data.datasets")
+return options.told(datasets, "data.datasets")

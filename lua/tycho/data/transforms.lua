@@ -418,7 +418,7 @@ local function beta(a)
 end
 local function mixer(name, mix)
   transforms[name] = function(o)
-    o = require("tycho.options").fill(name, o, {alpha = 1, num_classes = options.none})
+    o = options.fill(name, o, {alpha = 1, num_classes = options.none})
     if type(o.alpha) ~= "number" or o.alpha <= 0 then fail(name .. ": alpha must be a number above 0, got " .. tostring(o.alpha)) end
     return function(x, y)
       local t = soft(name, x, y, o.num_classes)

@@ -138,6 +138,7 @@ end
 local composed = require "tycho.optim.composed"
 
 optim.Optimizer = {}
+local OF_ALL = {lr = 1e-3, maximize = false, master_weights = false}          -- the options of every own class
 -- A user's own optimizer: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group,
 -- s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes the new
 -- values of the parameter and its state by ops, and calls write(tensor, new value) for each; t counts steps from 1: a float64 tensor
@@ -149,9 +150,9 @@ optim.Optimizer = {}
 -- the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
 -- optim.SGD:extend and so on begin as that class instead: their methods may be replaced, and call the class's as optim.SGD.step(self).
 function optim.Optimizer:extend(name, defaults)
-  local class, made = composed(name, extended(name, {lr = 1e-3, maximize = false, master_weights = false}, defaults), true)
+  local class, made = composed(name, extended(name, OF_ALL, defaults), true)
   class.hands_out = true                 -- a user's rule may keep a gradient
-  class.named = base.names_in(nil, defaults, {lr = 1e-3, maximize = false, master_weights = false})
+  class.named = base.names_in(nil, defaults, OF_ALL)
   class.lr_unset = not (defaults and defaults.lr ~= nil)  -- an optimizer around another may leave the rate to that one
   function class:new_state() end
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end

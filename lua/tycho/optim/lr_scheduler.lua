@@ -422,4 +422,4 @@ function Plateau:take(metric)
   self:set()
 end
 
-return require("tycho.options").told(schedulers, "optim.lr_scheduler")
+return options.told(schedulers, "optim.lr_scheduler")
