@@ -33,7 +33,7 @@ ISAS += avx2 avx512
 ISA_avx2 := -march=haswell
 ISA_avx512 := -march=skylake-avx512 -mprefer-vector-width=512
 endif
-LOOPS := loops pool_loops product_loops column_loops sample_loops depthwise_loops fourier_loops distance_loops
+LOOPS := loops pool_loops product_loops column_loops sample_loops depthwise_loops fourier_loops distance_loops matrix_loops
 OBJ  += $(foreach f,$(LOOPS),$(ISAS:%=$(BUILD)/cpu/$(f)_%.o))
 # without attributes.h, which is made from ops.def, perhaps only in this run
 INTERFACE := $(shell cat $(filter-out src/core/attributes.h,$(wildcard src/core/*.h)) src/core/*.def | cksum | cut -d' ' -f1)

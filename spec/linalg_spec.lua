@@ -93,6 +93,46 @@ describe("linalg", function()
     fails("linalg.solve: matrix 333 of the batch is singular", L.solve, x, b)
   end)
 
+  it("does small matrices in groups as it does each by itself, whatever stands beside it", function()
+    for _, dtype in ipairs {"float32", "float64"} do
+      for _, n in ipairs {1, 2, 3, 5, 8, 13, 24} do
+        for _, many in ipairs {1, 7, 8, 16, 37} do
+          local x = (L.qr(random(many, n, n)) * 1.5):to(dtype)            -- far from singular; its rows must be exchanged
+          local b, double = tycho.randn({many, n, 3}, f64):to(dtype), x:double()
+          local function alike(got, want, what)
+            local off = (got:double() - want):abs():max():item() / want:abs():max():item()
+            assert(off < (dtype == "float32" and 1e-5 or 1e-13), ("%s of %d %s matrices of %d: %g"):format(what, many, dtype, n, off))
+          end
+          local kept, spd = x:clone(), positive(x)
+          alike(x:matmul(L.inv(x)), eye(n, many), "inv")
+          alike(x:matmul(L.solve(x, b)), b:double(), "solve")
+          local l = L.cholesky(spd)
+          alike(l:matmul(T(l)), spd:double(), "cholesky")
+          assert.is_true(l:triu(1):eq(0):all():item())
+          local p, low, up = L.lu(x)
+          alike(p:matmul(low):matmul(up), double, "lu")
+          local sign, log = L.slogdet(x)
+          local one = {}
+          for i = 1, many do one[i] = L.det(double:select(1, i)) end
+          one = tycho.stack(one)
+          alike(L.det(x) / one, tycho.ones(many, f64), "det")
+          alike(sign * log:exp() / one, tycho.ones(many, f64), "slogdet")
+          assert.is_true(x:equal(kept))
+          if many > 1 then
+            x[many - 1], x[many] = 0, 0 / 0
+            local y, info = L.inv_ex(x)
+            assert.is_true(y[1]:equal(L.inv(kept)[1]) and y[many - 1]:isnan():all():item() and y[many]:isnan():all():item())
+            assert.same({0, 1}, {info[1], info[many - 1]})
+            assert.equal(0, L.det(x)[many - 1])
+            fails(("matrix %d of the batch is singular"):format(many - 1), L.solve, x, b)
+          end
+        end
+      end
+    end
+    assert.equal(10, L.det(tycho.tensor {{4, 7}, {2, 6}}):item())
+    assert.equal(0, L.det(tycho.tensor {{1, 2, 3}, {2, 4, 6}, {1, 0, 1}}):item())
+  end)
+
   it("takes empty matrices", function()
     assert.equal(1, L.det(tycho.zeros(0, 0)):item())
     assert.equal("2x0x0", tostring(L.inv(tycho.zeros(2, 0, 0)).shape))

@@ -86,6 +86,7 @@ enum {
   TY_AT_cholesky_factor_check = 0,
   TY_AT_solve_system_check = 0,
   TY_AT_solve_triangle_upper = 0, TY_AT_solve_triangle_unit = 1,
+  TY_AT_invert_check = 0,
   TY_AT_eigen_rows_upper = 0,
   TY_AT_qr_rows_complete = 0,
   TY_AT_order_of_rows_m = 0,
@@ -199,38 +200,39 @@ enum {
   X(randperm, device) X(uniform, low) X(uniform, high) X(normal, mean) X(normal, std) X(exponential, lambd) X(multinomial, n) \
   X(multinomial, replacement) X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) \
   X(augment, random) X(augment, dtype) X(rng_state, device) X(dropout_mask, p) X(cholesky_factor, check) X(solve_system, check) \
-  X(solve_triangle, upper) X(solve_triangle, unit) X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) \
-  X(fourier, kind) X(fourier, scale) X(fourier, inner) X(pairs_product, conjugate) X(softmax, dim) X(softmax, dtype) \
-  X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) X(log_softmax_backward, dim) X(index, dims) X(index, ids) \
-  X(index_put, dims) X(index_put, accumulate) X(gather, dim) X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) \
-  X(scatter_combine, how) X(bag, padding) X(sort, dim) X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) \
-  X(topk, largest) X(topk, sorted) X(order_statistics, dim) X(searchsorted, right) X(bincount, minlength) X(conv2d, stride) \
-  X(conv2d, padding) X(conv2d, dilation) X(conv2d, groups) X(conv2d_backward_input, size) X(conv2d_backward_input, stride) \
-  X(conv2d_backward_input, padding) X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) \
-  X(conv2d_backward_weight, size) X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) \
-  X(conv2d_backward_weight, dilation) X(conv2d_backward_weight, groups) X(max_pool2d_indices, kernel_size) \
-  X(max_pool2d_indices, stride) X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) \
-  X(max_pool2d_values, kernel_size) X(max_pool2d_values, stride) X(max_pool2d_values, padding) X(max_pool2d_values, ceil_mode) \
-  X(max_pool2d_values, dilation) X(max_pool2d_backward, size) X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) \
-  X(max_pool2d_backward, padding) X(max_pool2d_backward, ceil_mode) X(max_pool2d_backward, dilation) X(avg_pool2d, kernel_size) \
-  X(avg_pool2d, stride) X(avg_pool2d, padding) X(avg_pool2d, ceil_mode) X(avg_pool2d, count_include_pad) \
-  X(avg_pool2d, divisor_override) X(avg_pool2d_backward, size) X(avg_pool2d_backward, kernel_size) X(avg_pool2d_backward, stride) \
-  X(avg_pool2d_backward, padding) X(avg_pool2d_backward, ceil_mode) X(avg_pool2d_backward, count_include_pad) \
-  X(avg_pool2d_backward, divisor_override) X(adaptive_avg_pool2d_windows, output_size) X(adaptive_avg_pool2d_backward, size) \
-  X(adaptive_max_pool2d_indices, output_size) X(resize, size) X(resize, mode) X(resize, align_corners) X(resize, factor_h) \
-  X(resize, factor_w) X(resize_backward, shape) X(resize_backward, size) X(resize_backward, mode) \
-  X(resize_backward, align_corners) X(resize_backward, factor_h) X(resize_backward, factor_w) X(distances, p) \
-  X(distances_backward, p) X(grid_sample_take, mode) X(grid_sample_take, padding_mode) X(grid_sample_take, align_corners) \
-  X(grid_sample_backward_grid, padding_mode) X(grid_sample_backward_grid, align_corners) X(grid_sample_backward_x, shape) \
-  X(grid_sample_backward_x, mode) X(grid_sample_backward_x, padding_mode) X(grid_sample_backward_x, align_corners) \
-  X(attention, causal) X(attention, scale) X(attention, dropout) X(attention_backward, causal) X(attention_backward, scale) \
-  X(attention_backward, dropout) X(attention_backward_with_mask, causal) X(attention_backward_with_mask, scale) \
-  X(attention_backward_with_mask, dropout) X(recurrent, kind) X(recurrent, reverse) X(recurrent_backward, kind) \
-  X(recurrent_backward, reverse) X(batch_norm_stats, training) X(batch_norm_stats, momentum) X(batch_norm_stats, eps) \
-  X(batch_norm_backward, training) X(layer_norm_stats, size) X(layer_norm_stats, eps) X(group_norm_stats, groups) \
-  X(group_norm_stats, eps) X(rms_norm_stats, size) X(rms_norm_stats, eps) X(cross_entropy_rows, ignore_index) \
-  X(cross_entropy_rows, label_smoothing) X(cross_entropy_backward, ignore_index) X(cross_entropy_backward, label_smoothing) \
-  X(cross_entropy_mean, ignore_index) X(cross_entropy_mean, label_smoothing) X(cross_entropy_mean_backward, ignore_index) \
+  X(solve_triangle, upper) X(solve_triangle, unit) X(invert, check) X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) \
+  X(fourier, n) X(fourier, kind) X(fourier, scale) X(fourier, inner) X(pairs_product, conjugate) X(softmax, dim) \
+  X(softmax, dtype) X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) X(log_softmax_backward, dim) \
+  X(index, dims) X(index, ids) X(index_put, dims) X(index_put, accumulate) X(gather, dim) X(scatter, dim) X(scatter_add, dim) \
+  X(scatter_combine, dim) X(scatter_combine, how) X(bag, padding) X(sort, dim) X(sort, descending) X(sort, stable) X(topk, k) \
+  X(topk, dim) X(topk, largest) X(topk, sorted) X(order_statistics, dim) X(searchsorted, right) X(bincount, minlength) \
+  X(conv2d, stride) X(conv2d, padding) X(conv2d, dilation) X(conv2d, groups) X(conv2d_backward_input, size) \
+  X(conv2d_backward_input, stride) X(conv2d_backward_input, padding) X(conv2d_backward_input, dilation) \
+  X(conv2d_backward_input, groups) X(conv2d_backward_weight, size) X(conv2d_backward_weight, stride) \
+  X(conv2d_backward_weight, padding) X(conv2d_backward_weight, dilation) X(conv2d_backward_weight, groups) \
+  X(max_pool2d_indices, kernel_size) X(max_pool2d_indices, stride) X(max_pool2d_indices, padding) \
+  X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) X(max_pool2d_values, kernel_size) X(max_pool2d_values, stride) \
+  X(max_pool2d_values, padding) X(max_pool2d_values, ceil_mode) X(max_pool2d_values, dilation) X(max_pool2d_backward, size) \
+  X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) X(max_pool2d_backward, padding) \
+  X(max_pool2d_backward, ceil_mode) X(max_pool2d_backward, dilation) X(avg_pool2d, kernel_size) X(avg_pool2d, stride) \
+  X(avg_pool2d, padding) X(avg_pool2d, ceil_mode) X(avg_pool2d, count_include_pad) X(avg_pool2d, divisor_override) \
+  X(avg_pool2d_backward, size) X(avg_pool2d_backward, kernel_size) X(avg_pool2d_backward, stride) X(avg_pool2d_backward, padding) \
+  X(avg_pool2d_backward, ceil_mode) X(avg_pool2d_backward, count_include_pad) X(avg_pool2d_backward, divisor_override) \
+  X(adaptive_avg_pool2d_windows, output_size) X(adaptive_avg_pool2d_backward, size) X(adaptive_max_pool2d_indices, output_size) \
+  X(resize, size) X(resize, mode) X(resize, align_corners) X(resize, factor_h) X(resize, factor_w) X(resize_backward, shape) \
+  X(resize_backward, size) X(resize_backward, mode) X(resize_backward, align_corners) X(resize_backward, factor_h) \
+  X(resize_backward, factor_w) X(distances, p) X(distances_backward, p) X(grid_sample_take, mode) \
+  X(grid_sample_take, padding_mode) X(grid_sample_take, align_corners) X(grid_sample_backward_grid, padding_mode) \
+  X(grid_sample_backward_grid, align_corners) X(grid_sample_backward_x, shape) X(grid_sample_backward_x, mode) \
+  X(grid_sample_backward_x, padding_mode) X(grid_sample_backward_x, align_corners) X(attention, causal) X(attention, scale) \
+  X(attention, dropout) X(attention_backward, causal) X(attention_backward, scale) X(attention_backward, dropout) \
+  X(attention_backward_with_mask, causal) X(attention_backward_with_mask, scale) X(attention_backward_with_mask, dropout) \
+  X(recurrent, kind) X(recurrent, reverse) X(recurrent_backward, kind) X(recurrent_backward, reverse) \
+  X(batch_norm_stats, training) X(batch_norm_stats, momentum) X(batch_norm_stats, eps) X(batch_norm_backward, training) \
+  X(layer_norm_stats, size) X(layer_norm_stats, eps) X(group_norm_stats, groups) X(group_norm_stats, eps) X(rms_norm_stats, size) \
+  X(rms_norm_stats, eps) X(cross_entropy_rows, ignore_index) X(cross_entropy_rows, label_smoothing) \
+  X(cross_entropy_backward, ignore_index) X(cross_entropy_backward, label_smoothing) X(cross_entropy_mean, ignore_index) \
+  X(cross_entropy_mean, label_smoothing) X(cross_entropy_mean_backward, ignore_index) \
   X(cross_entropy_mean_backward, label_smoothing) X(sgd_step, momentum) X(sgd_step, dampening) X(sgd_step, weight_decay) \
   X(sgd_step, nesterov) X(sgd_step, maximize) X(adamw_step, beta1) X(adamw_step, beta2) X(adamw_step, eps) \
   X(adamw_step, weight_decay) X(adamw_step, decoupled) X(adamw_step, maximize) X(rmsprop_step, alpha) X(rmsprop_step, eps) \

@@ -66,10 +66,9 @@ ty_status ty_infer_solve(ty_call *c) {
   return TY_OK;
 }
 
-ty_status ty_infer_log_determinant(ty_call *c) {
+ty_status ty_infer_determinant(ty_call *c) {
   TY_TRY(squares(c, 0, INT32_MAX));
-  result(c, 0, 0, 0, 0);
-  result(c, 1, 0, 0, 0);
+  for (int i = 0; i < c->op->nout; i++) result(c, i, 0, 0, 0);
   return TY_OK;
 }
 

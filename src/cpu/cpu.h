@@ -63,6 +63,15 @@ typedef struct {
   void (*slopes[2])(double p, void *da, const void *g, const void *norm, const void *a, const void *b, const void *t, int64_t stride,
     int64_t d, int64_t n);
 } ty_distance_loops;
+/* Factors of TY_MATRICES small n x n matrices a at once, and of the n x more right-hand sides b (matrix_loops.c): element e of matrix i is
+ * a[e * TY_MATRICES + i]. failed: for each matrix 0 or what LAPACK's info would be. */
+#define TY_MATRICES 16
+typedef struct {
+  /* a becomes L below U, b what the same steps make of it; exchanged: the row, from 0, that each row was exchanged with */
+  void (*eliminate[2])(void *a, void *b, void *exchanged, void *failed, int n, int more);
+  void (*substitute[2])(const void *a, void *b, int n, int more);       /* b becomes x of U x = b */
+  void (*cholesky[2])(void *a, void *failed, int n);            /* a becomes L of a = L L^T; what is above its diagonal isn't read */
+} ty_matrix_loops;
 /* The passes of Fourier transforms, and the steps before and after them (fourier_loops.c). w: e^(-2 pi i k / n) as pairs. */
 typedef struct {
   /* room: TY_FOURIER_ROOM bytes for factors above TY_FOURIER_BUILT: half of the elements' sums and differences, and a table */
@@ -171,6 +180,7 @@ typedef struct {
   const ty_depthwise_loops *depthwise;
   const ty_fourier_loops *fourier;
   const ty_distance_loops *distance;
+  const ty_matrix_loops *matrix;
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 static const uint8_t ty_loop_size[TY_NLOOPTYPE] = {4, 8, 8};

@@ -395,6 +395,7 @@ extern const ty_product_loop PASTE(ty_product_loops_, TY_ISA)[2];
 extern const ty_depthwise_loops PASTE(ty_depthwise_loops_, TY_ISA);
 extern const ty_fourier_loops PASTE(ty_fourier_loops_, TY_ISA);
 extern const ty_distance_loops PASTE(ty_distance_loops_, TY_ISA);
+extern const ty_matrix_loops PASTE(ty_matrix_loops_, TY_ISA);
 extern const ty_loops PASTE(ty_loops_, TY_ISA);
 const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .pointwise = {
@@ -481,6 +482,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .columns = &PASTE(ty_column_loops_, TY_ISA),
   .sample = &PASTE(ty_sample_loops_, TY_ISA),
   .distance = &PASTE(ty_distance_loops_, TY_ISA),
+  .matrix = &PASTE(ty_matrix_loops_, TY_ISA),
   .product = PASTE(ty_product_loops_, TY_ISA),
   .depthwise = &PASTE(ty_depthwise_loops_, TY_ISA),
   .fourier = &PASTE(ty_fourier_loops_, TY_ISA),

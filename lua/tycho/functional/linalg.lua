@@ -193,8 +193,7 @@ def("linalg.solve_triangular",
   end, NO_METHOD)
 local function inverse(name, x, check)
   need_square(name, x)
-  local y, info = computed(ops.solve_system, x, ops.expand(eye(cols(x), x), x.shape), check)
-  return y, info
+  return computed(ops.invert, x, check)
 end
 def("linalg.inv", "x", "inverses of square matrices", function(x) return (inverse("linalg.inv", x, true)) end, NO_METHOD)
 def("linalg.inv_ex",
@@ -227,15 +226,13 @@ local function determinant_of_singular(x)
   return singular_determinant(x)
 end
 def("linalg.det", "x", "determinants of square matrices; within vmap and compile a singular one has a gradient of NaN", function(x)
-  local log, sign = computed(ops.log_determinant, x)
-  if not x.requires_grad or not lib.reads() then return sign * ops.exp(log) end
-  -- singular by its own factors, or by those of its transpose, which the second derivative uses
-  local _, other = computed(ops.log_determinant, T(M.detach(x)))
-  local singular = ops.logical_or(ops.eq(M.detach(sign), 0), ops.eq(other, 0))
-  if not M.item(ops.any(singular)) then return sign * ops.exp(log) end
+  need_square("linalg.det", x)
+  local det = computed(ops.determinant, x)
+  if not x.requires_grad or not lib.reads() then return det end
+  local singular = ops.eq(M.detach(det), 0)
+  if not M.item(ops.any(singular)) then return det end
   local those = M.unsqueeze(M.unsqueeze(singular, -1), -1)
-  log, sign = computed(ops.log_determinant, ops.where(those, eye(cols(x), x), x))
-  return ops.where(singular, determinant_of_singular(x), sign * ops.exp(log))
+  return ops.where(singular, determinant_of_singular(x), computed(ops.determinant, ops.where(those, eye(cols(x), x), x)))
 end, NO_METHOD)
 local function lstsq(a, b)
   need_matrix("linalg.lstsq", a)

@@ -40,10 +40,12 @@ R.solve_triangle = {["a b"] = function(g, a, out, upper, unit)
   return upper and ops.triu(ga, unit and 1 or 0) or ops.tril(ga, unit and -1 or 0), gb
 end}
 
-R.log_determinant = {x = function(g, x)
-  -- the inverse of x, not of T(x), which has other factors: NaN exactly where the determinant is 0
-  return M.unsqueeze(M.unsqueeze(g, -1), -1) * T(ops.solve_system(x, ops.expand(eye(x), x.shape), false))
-end}
+R.invert = {x = function(g, out) return -ops.matmul(T(out), ops.matmul(g, T(out))) end}
+
+-- The inverse of x, not of T(x), which has other factors: NaN exactly where the determinant is 0.
+local function of_each(g, x) return M.unsqueeze(M.unsqueeze(g, -1), -1) * T((ops.invert(x, false))) end
+R.log_determinant = {x = of_each}
+R.determinant = {x = function(g, x, out) return of_each(g * out, x) end}
 
 -- x[order] = L U, packed in one matrix; m rows, n columns, k the smaller number.
 R.lu_factors = {x = function(g, out, out3)
