@@ -11146,6 +11146,9 @@ function classes.Optimizer:has_own_step() end
 --- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later steps change the tensors in it.
 function classes.Optimizer:state_dict() end
 
+--- The new_state of a program's own class that writes none.
+function classes.Optimizer:no_state() end
+
 --- `(d)` Loads copies of what state_dict gave, Tycho's or, but for LBFGS, PyTorch's, parameter by place. Everything is checked before anything changes.
 ---@param d any
 function classes.Optimizer:load_state_dict(d) end

@@ -473,6 +473,25 @@ typedef struct {
 } ty_k_distance;
 TY_K cudaError_t ty_k_distances(const ty_k_distance *a, cudaStream_t s);
 
+/* ---- linear algebra (matrices.cu): of `batch` matrices a, n x n, n at most TY_K_SIDE; contiguous, float32 or float64 ----
+ * b and its solutions, o: (batch, n, more). info: for each matrix 0, or LAPACK's info on why it has no factors; then its solution is NaN.
+ * work: as large as a, where n is above TY_K_SIDE_SHARED. LU: o gets both factors, exchanged and order (batch, n) what ops.def says;
+ * determinants: o (batch), and their signs, where o is the logarithm. */
+#define TY_K_SIDE 256
+#define TY_K_SIDE_SHARED 64
+typedef enum {
+  TY_MATRICES_CHOLESKY, TY_MATRICES_SOLVE, TY_MATRICES_TRIANGLE, TY_MATRICES_INVERT, TY_MATRICES_DETERMINANT, TY_MATRICES_LOG,
+  TY_MATRICES_LU
+} ty_matrices_kind;
+typedef struct {
+  int kind, dtype, n, more, upper, unit;
+  int64_t batch;
+  const void *a, *b;
+  void *work, *o, *sign;
+  int64_t *info, *exchanged, *order;
+} ty_k_matrices;
+TY_K cudaError_t ty_k_matrices_each(const ty_k_matrices *a, cudaStream_t s);
+
 /* ---- recurrent layers (recurrent.cu): one step ----
  * Contiguous; n rows of h units. stat: of float32, or float64 where dtype is. Forward: o = the new state from x and y (n x gates*h;
  * y: the weights' product with the previous state, and its bias); updates cell; writes saved (n x kept*h, or NULL) and last (NULL, or

@@ -162,3 +162,84 @@ describe("A coroutine suspended or dropped", function()
     assert.equal(0, #tycho.profiler.profile(function() end).events)
   end)
 end)
+
+-- Finalizers run within library functions, wherever these allocate.
+describe("A finalizer", function()
+  local pause, step
+  before_each(function()
+    jit.off()                                            -- LuaJIT itself doesn't survive finalizers that raise in compiled code
+    jit.flush()
+    pause, step = collectgarbage("setpause", 1), collectgarbage("setstepmul", 1000)
+  end)
+  after_each(function()
+    collectgarbage("setpause", pause)
+    collectgarbage("setstepmul", step)
+    jit.on()
+  end)
+  local function trap(fn) getmetatable(newproxy(true)).__gc = fn end
+
+  it("may end the modes of the coroutine that a function runs in", function()
+    local x = tycho.randn(50, 4)
+    local function ends()
+      tycho.set_grad_enabled(true)
+      collectgarbage()
+      collectgarbage()
+    end
+    for _ = 1, 30 do
+      assert(coroutine.resume(coroutine.create(function()
+        tycho.set_grad_enabled(false)
+        for _ = 1, 5 do trap(ends) end
+        for _ = 1, 40 do assert.equal("3x2", tostring(x[{ {1, 3}, {2, 3} }].shape)) end
+        tycho.set_grad_enabled(true)
+      end)))
+    end
+  end)
+
+  it("doesn't end a recording that is about to begin", function()
+    local program, lost, list = require("tycho.core").program, 0, {}
+    for i = 1, 60 do list[i] = tycho.ones(1) end
+    finish(coroutine.create(function()
+      for _ = 1, 500 do
+        trap(function() tycho.no_grad(function() end) end)
+        local p = program.new(false, false, 1)
+        program.begin(p, list)
+        local y = list[1] * 2
+        if not program.active() then lost = lost + 1 end
+        program.finish(p, true, {y})
+      end
+    end))
+    assert.equal(0, lost)
+  end)
+
+  it("that raises leaves no memory behind", function()
+    local core = require "tycho.core"
+    local function clean()
+      for _ = 1, 200 do pcall(collectgarbage) end
+      return core.allocated()
+    end
+    local armed = false
+    local function bad() if armed then error "a finalizer's error" end end
+    local function armed_call(fn)
+      armed = true
+      local ok = pcall(fn)
+      armed = false
+      return ok
+    end
+    local before, failed = clean(), 0
+    for k = 1, 400 do
+      local x, w, loss
+      armed_call(function()
+        x, w = tycho.randn(100, 100), tycho.randn(100):requires_grad_()
+        local leaf = tycho.randn(100):requires_grad_()         -- only the tape keeps it
+        loss = (leaf * w):sum()
+        leaf = nil                                         -- luacheck: ignore
+        collectgarbage()
+        for _ = 1, k % 7 do trap(bad) end
+      end)
+      local function use() return x[{ {1, 2}, {1, 2} }], tycho.grad(loss, {w}, {create_graph = true}) end
+      if loss and not armed_call(use) then failed = failed + 1 end
+    end
+    assert.is_true(failed > 0)
+    assert.is_true(clean() - before < 2 * 40000)           -- one x may be held by this function's stack
+  end)
+end)

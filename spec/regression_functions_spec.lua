@@ -7,6 +7,27 @@ local i64, f64, inf, nan = {dtype = "int64"}, {dtype = "float64"}, math.huge, 0 
 local cpu = {device = "cpu"}                     -- where what is in a tensor is looked at at once
 
 describe("regressions of arithmetic", function()
+  it("extremes of long lines of other dtypes than the loops' are found piece by piece", function()
+    local x = tycho.randn(2, 3000)
+    for _, k in ipairs {1, 513, 1024, 3000} do
+      local y = x:clone()
+      y[{ {}, k }] = 9
+      for _, dtype in ipairs {"float16", "int32", "uint8"} do
+        local z = dtype == "uint8" and y:clamp(0, 200):to(dtype) or y:to(dtype)
+        for _, way in ipairs {z, z:t():contiguous():t(), z:repeat_interleave(2, 2)[{ {}, {1, -1, 2} }]} do
+          local v, at = way:max(2)
+          is({9, 9}, v)
+          is({k, k}, at)
+          is({k, k}, way:argmax(2))
+        end
+      end
+      y[{ 2, 700 }] = nan
+      local _, at = y:half():min(2)
+      assert.equal(700, at[2])
+      assert.equal(y:argmin(2)[1], at[1])
+    end
+  end)
+
   it("numbers come out as they should", function()
     assert.equal(1000, tycho.tensor({1000, 2000, 3000}, {dtype = "float16"}):std():item())
     assert.equal(9, tycho.tensor {1}:floor_divide(0.1):item())

@@ -396,4 +396,16 @@ describe("users' checkpoints of activations", function()
     g:sum():backward()
     close(w.grad, tycho.tensor {6, 12})
   end)
+
+  it("an error in backward arrives as what it was", function()
+    for _, thrown in ipairs {42, {}, false} do
+      local F = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function() error(thrown, 0) end}
+      local ok, err = pcall(function() F(tycho.ones(2):requires_grad_()):sum():backward() end)
+      assert.is_false(ok)
+      assert.equal(thrown, err)
+    end
+    local F = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function() error("a\0b", 0) end}
+    local _, err = pcall(function() F(tycho.ones(2):requires_grad_()):sum():backward() end)
+    assert.equal("a\0b", err:sub(-3))
+  end)
 end)

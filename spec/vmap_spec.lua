@@ -342,6 +342,19 @@ describe("vmap", function()
     both(function(a, b) return a:masked_fill(a:gt(1), b) end, half, tycho.tensor({5, 3}, {device = D}))
   end)
 
+  it("copies what has more leading dims of 1, and flips examples without dims, as without it", function()
+    local x, y = tycho.zeros(3, 2, 4), tycho.randn(3, 1, 2, 4)
+    assert.is_true(vmap(function(a, b) return a:copy_(b) end)(x:clone(), y):equal(y:squeeze(2)))
+    assert.is_true(vmap(function(a, b)
+      local c = a * 1
+      c[{ {1, 2} }] = b
+      return c
+    end)(x, y):equal(y:squeeze(2)))
+    assert.is_true(vmap(function(a) return (a * 1):copy_(y[1]) end)(x):equal(y[1]:expand(3, 2, 4)))
+    local v = tycho.randn(3)
+    assert.is_true(vmap(function(a) return a:flip(1) end)(v):equal(v))
+  end)
+
   it("leaves its arguments as they are", function()
     local a = tycho.ones(2, 3, {device = D})
     vmap(function(e) return e:requires_grad_() * 2 end)(a)

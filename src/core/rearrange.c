@@ -66,10 +66,11 @@ static ty_status copy_with(ty_call *c, ty_tensor *t, const int64_t *stride, ty_t
   ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
   for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * stride[i];
   TY_TRY(ty_empty(c->ctx, ty_device_of(t), &m, out));
+  ty_status s = m.shape[0] == ty_numel(t) ? TY_OK : ty_fill_into(c->ctx, *out, ty_operand_int(0));         /* the layout has holes */
   (*out)->ndim = t->ndim;
   memcpy((*out)->shape, t->shape, sizeof(int64_t) * t->ndim);
   memcpy((*out)->stride, stride, sizeof(int64_t) * t->ndim);
-  ty_status s = ty_copy_into(c->ctx, *out, t);
+  if (s == TY_OK) s = ty_copy_into(c->ctx, *out, t);
   if (s != TY_OK) { ty_release(*out); *out = NULL; }
   return s;
 }

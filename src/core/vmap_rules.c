@@ -54,16 +54,31 @@ static int highest_rank(const ty_vmap_call *m) {
   return rank;
 }
 
+/* Takes off the dims of size 1 that operand i's examples have before the last `rank`: a copy's source may have them. */
+static ty_status without_lead(ty_vmap_call *m, int i, int rank) {
+  const ty_tensor *t = ty_vmap_example(m, i), *all = m->w[i].t;
+  int64_t size[TY_MAXDIM];
+  ty_tensor *v;
+  int n = 0;
+  if (!t || t->ndim <= rank) return TY_OK;
+  for (int d = 0; d < all->ndim; d++)
+    if (d < all->ndim - t->ndim || d >= all->ndim - rank) size[n++] = all->shape[d];
+  TY_TRY(ty_view(m->one.ctx, m->w[i].t, n, size, &v));
+  ty_vmap_take(m, i, v);
+  return TY_OK;
+}
+
 /* In dtype promotion 0-dim examples give way to tensors with dims, but their whole, which has a dim, doesn't: so the result may need a
  * cast to the dtype that examples give. */
 static ty_status pointwise(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
   const bool first = m->one.op->dtype == TY_D_FIRST || m->one.op->id == TY_OP_copy;
-  const int rank = highest_rank(m);
+  const int rank = m->one.op->id == TY_OP_copy ? m->one.meta[0].ndim : highest_rank(m);
   const uint8_t dtype = m->one.meta[0].dtype;
   ty_tensor *all, *cast;
   for (int i = 0; i < m->one.nin; i++) {
     if (i == 0 && first) TY_TRY(ty_vmap_spread(m, 0));
     else ty_vmap_plainly(m, i);
+    TY_TRY(without_lead(m, i, rank));
     TY_TRY(ty_vmap_laid_for(m, i, rank));
   }
   if (into) return ty_vmap_run(m, into, out);
@@ -342,7 +357,8 @@ ty_status ty_vmap_rule(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
       return ty_vmap_run_merged(m, out);
     case TY_C_COPY:
       if (op->id == TY_OP_copy) return pointwise(m, into, out);
-      if (op->id == TY_OP_strided_take || op->id == TY_OP_strided_put) return ty_vmap_each(m, out);
+      if (op->id == TY_OP_strided_take || op->id == TY_OP_strided_put || (op->id == TY_OP_flip && first->ndim == 0))
+        return ty_vmap_each(m, out);
       if (op->id == TY_OP_clone || op->id == TY_OP_cast) {
         ty_attr *format = &m->at[op->id == TY_OP_cast];
         if (format->i == TY_CHANNELS_LAST) format->i = TY_PRESERVE;

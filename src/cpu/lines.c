@@ -16,11 +16,18 @@ typedef struct {
   _Atomic bool failed;
 } lines;
 
-/* The extreme's position: NaN wins, and the first of equals. */
-static int64_t extreme(const lines *w, const void *v, bool max) {
-  union { double f; int64_t i; } best;
-  w->l->row[max ? TY_OP_amax : TY_OP_amin][w->k](&best, v, w->n);
-  return w->l->position[w->k](v, w->n, &best);
+/* An extreme and its position: NaN wins, and the first of equals. */
+typedef struct { union { double f; int64_t i; } v; int64_t at; } found;
+static found extreme(const lines *w, const void *v, int64_t n, bool max) {
+  found e;
+  w->l->row[max ? TY_OP_amax : TY_OP_amin][w->k](&e.v, v, n);
+  e.at = w->l->position[w->k](v, n, &e.v);
+  return e;
+}
+/* Whether a wins over b, which stands before it. */
+static bool wins(const lines *w, const found *a, const found *b, bool max) {
+  if (w->k == TY_IN_I64) return max ? a->v.i > b->v.i : a->v.i < b->v.i;
+  return !isnan(b->v.f) && (isnan(a->v.f) || (max ? a->v.f > b->v.f : a->v.f < b->v.f));
 }
 
 /* Whether operand i's lines are contiguous and of the loops' type already. */
@@ -36,12 +43,19 @@ static const void *load_line(lines *w, int i, const char *p, void *buf) {
 
 static void line_extreme(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
-  void *buf = straight_line(w, 0) ? NULL : ty_scratch((size_t)w->n * 8);
-  if (!buf && !straight_line(w, 0)) { w->failed = true; return; }
-  int64_t at = extreme(w, load_line(w, 0, ptr[0], buf), w->c->op->id == TY_OP_max_dim);
-  memcpy((char *)ty_data(w->c->out[0]) + line * w->size[0], ptr[0] + at * w->stride[0] * w->size[0], (size_t)w->size[0]);
-  ((int64_t *)ty_data(w->c->out[1]))[line] = at + 1;
-  ty_scratch_free(buf);
+  const bool max = w->c->op->id == TY_OP_max_dim, straight = straight_line(w, 0);
+  const int64_t step = w->stride[0] * w->size[0], most = straight ? w->n : TY_BLOCK;
+  int64_t buf[TY_BLOCK];
+  found best = {.at = 0};
+  for (int64_t from = 0; from < w->n; from += most) {
+    const int64_t n = TY_MIN(most, w->n - from);
+    if (!straight) w->l->load[w->dtype[0]][w->k](buf, ptr[0] + from * step, w->stride[0], n);
+    found e = extreme(w, straight ? (const void *)ptr[0] : buf, n, max);
+    e.at += from;
+    if (from == 0 || wins(w, &e, &best, max)) best = e;
+  }
+  memcpy((char *)ty_data(w->c->out[0]) + line * w->size[0], ptr[0] + best.at * step, (size_t)w->size[0]);
+  ((int64_t *)ty_data(w->c->out[1]))[line] = best.at + 1;
 }
 
 /* Running sums or products of x, accumulated in A. */

@@ -188,6 +188,7 @@ ty_status ty_cuda_resize(ty_call *c);
 ty_status ty_cuda_sample(ty_call *c);
 ty_status ty_cuda_distance(ty_call *c);
 ty_status ty_cuda_align(ty_call *c);
+ty_status ty_cuda_linalg(ty_call *c);
 ty_status ty_cuda_fourier(ty_call *c);
 ty_status ty_cuda_conv(ty_call *c);
 ty_status ty_cuda_collective(ty_call *c);                    /* group.c */

@@ -215,7 +215,7 @@ static void describe(int gpu) {
             [TY_C_NORM] = ty_cuda_norm, [TY_C_SCAN] = ty_cuda_scan, [TY_C_REDUCE_INDEX] = ty_cuda_reduce_index,
             [TY_C_INDEX] = ty_cuda_index,
             [TY_C_POOL] = ty_cuda_pool, [TY_C_RESIZE] = ty_cuda_resize, [TY_C_SAMPLE] = ty_cuda_sample,
-            [TY_C_DISTANCE] = ty_cuda_distance, [TY_C_ALIGN] = ty_cuda_align,
+            [TY_C_DISTANCE] = ty_cuda_distance, [TY_C_ALIGN] = ty_cuda_align, [TY_C_LINALG] = ty_cuda_linalg,
             [TY_C_CONV] = ty_cuda_conv, [TY_C_SORT] = ty_cuda_sort, [TY_C_FOURIER] = ty_cuda_fourier,
             [TY_C_ATTENTION] = ty_cuda_attention, [TY_C_RECURRENT] = ty_cuda_recurrent, [TY_C_COLLECTIVE] = ty_cuda_collective}};
   snprintf(b->name, sizeof b->name, "cuda:%hhu", (unsigned char)gpu);

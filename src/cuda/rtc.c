@@ -44,7 +44,7 @@ static bool folder(char *path, size_t room) {
 }
 
 static char *recall(const char *path, const char *key, size_t *n) {
-  FILE *f = fopen(path, "rb");
+  FILE *f = fopen(path, "rbe");
   ty_rtc_head h;
   char *all = NULL;
   if (!f) return NULL;
@@ -65,7 +65,7 @@ static void remember(const char *path, const char *key, const char *image, size_
   memcpy(h.magic, TY_RTC_MAGIC, sizeof h.magic);
   h.sum = (uint32_t)crc32(crc32(0, (const Bytef *)key, h.key), (const Bytef *)image, (uInt)n);
   snprintf(part, sizeof part, "%s.%ld.%p", path, (long)getpid(), (void *)&h);
-  FILE *f = fopen(part, "wb");
+  FILE *f = fopen(part, "wbe");
   if (!f) return;
   const bool ok = fwrite(&h, sizeof h, 1, f) == 1 && fwrite(key, 1, h.key, f) == h.key && fwrite(image, 1, n, f) == n;
   if (fclose(f) != 0 || !ok || rename(part, path) != 0) unlink(part);

@@ -110,7 +110,8 @@ typedef struct {
   int64_t end;             /* one past the part's last item, counted in the whole; it begins at the end of the part before */
   int64_t *at;             /* the part's items as items of `of`; NULL: all of them */
 } ty_source_part;
-struct ty_source { atomic_int refs; int64_t n; int nfield; ty_field field[TY_FIELDS]; int npart; ty_source_part part[]; };
+#define TY_SOURCE_DEPTH 10000     /* functions below call themselves for parts */
+struct ty_source { atomic_int refs; int64_t n; int nfield; ty_field field[TY_FIELDS]; int depth, npart; ty_source_part part[]; };
 ty_source *ty_source_new(ty_ctx *ctx, int64_t n, int nparts);          /* NULL: out of memory */
 void ty_source_release(ty_source *s);
 /* Whether all items of field k have one shape, which *item becomes. */

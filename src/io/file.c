@@ -168,7 +168,7 @@ ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char 
   if (slash == folder) slash[1] = 0;
   else if (slash) *slash = 0;
   else strcpy(folder, ".");
-  int d = open(folder, O_RDONLY | O_DIRECTORY);
+  int d = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (d < 0) return TY_OK;                               /* a folder that may be entered but not read */
   ok = fsync(d) == 0 || errno == EINVAL;                 /* EINVAL: the file system doesn't sync folders */
   int e = errno;

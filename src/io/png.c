@@ -1,5 +1,6 @@
 /* PNG pictures, written through libspng. */
 #include <errno.h>
+#include <fcntl.h>
 #include <spng.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +26,7 @@ ty_status ty_png_write(ty_ctx *ctx, const char *path, const ty_tensor *pixels) {
   if (!e) e = spng_encode_image(p, ty_data(pixels), (size_t)ty_numel(pixels), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
   spng_ctx_free(p);
   if (!e && fflush(f) != 0) e = SPNG_IO_ERROR;
-  fd = dup(fileno(f));
+  fd = fcntl(fileno(f), F_DUPFD_CLOEXEC, 3);            /* a host may have closed its standard streams */
   const int copied = errno;
   fclose(f);
   if (e || fd < 0) {

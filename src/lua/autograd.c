@@ -122,8 +122,8 @@ static void push_saved(lua_State *L, ty_tape_call *r, int i, bool result) {
   ty_tensor *t;
   ty_handle *h = ty_new_handle(L, r->s);
   if ((result ? ty_saved_out(r->ctx, r->node, i, &t) : ty_saved_in(r->ctx, r->node, i, &t)) != TY_OK) ty_raise(L, r->ctx);
-  if (t->requires_grad) { lua_pop(L, 1); ty_push_shared(L, r->s, t); ty_release(t); }
-  else h->t = t;
+  h->t = t;                                /* also where the leaf's own handle follows: making it may err */
+  if (t->requires_grad) { ty_push_shared(L, r->s, t); lua_remove(L, -2); }
 }
 
 static void push_source(lua_State *L, ty_tape_call *r, src s, int item) {
@@ -345,11 +345,11 @@ ty_status ty_protected(ty_tape_call *r, int which) {
   lua_rawgeti(L, -1, which);
   lua_pushlightuserdata(L, r);
   if (lua_pcall(L, 1, 0, 0) != 0) {
-    size_t n = 0;
-    const char *msg = lua_tolstring(L, -1, &n);
+    const char *msg = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;       /* of a number it would allocate */
+    const size_t n = msg ? strlen(msg) : 0;
     st = ty_error(r->ctx, "%s", msg ? msg : "an error that is no string");
     push_protected(L);
-    if (msg && n < TY_ERRLEN) lua_pushnil(L);
+    if (msg && n == lua_objlen(L, -2) && n < TY_ERRLEN) lua_pushnil(L);                  /* st says it all */
     else lua_pushvalue(L, -2);
     lua_rawseti(L, -2, TY_RUN_THROWN);
   }

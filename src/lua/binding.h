@@ -161,7 +161,8 @@ int ty_push_results(lua_State *L, ty_state *s, const ty_op *op);    /* empty han
 int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a);
 /* These three steps for the arguments on the stack; into: the stack index of the tensor that is changed in place, or 0. */
 int ty_run_op(lua_State *L, ty_op *op, int into);
-/* Runs an op of up to two operands and pushes its result; into: runs it in place, and pushes nothing. */
+/* Runs an op of up to two operands, in place on `into`, or for the empty handle on top of the stack: that was made before the operands were
+ * looked up, since making it may run finalizers. Allocates nothing in Lua. */
 ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into);
 int64_t ty_list_length(lua_State *L, int index);          /* -1: the table has holes or fields that are no positions */
 bool ty_is_whole(double v, int64_t *out);                    /* a whole number within 2^53 */

@@ -56,9 +56,8 @@ int ty_run_op(lua_State *L, ty_op *op, int into) {
 
 ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into) {
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_tensor *out;
-  ty_tensor *held[3] = {ty_retain(a.t), ty_retain(b.t), ty_retain(into)};    /* as in ty_call_op */
-  ty_handle *h = into ? NULL : ty_new_handle(L, s);
+  ty_tensor *out, *held[3] = {ty_retain(a.t), ty_retain(b.t), ty_retain(into)};    /* as in ty_call_op */
+  ty_handle *h = into ? NULL : lua_touserdata(L, -1);
   ty_status st = ty_call_op2(ctx, id, a, b, at, into, &out);
   for (int i = 0; i < 3; i++) ty_release(held[i]);
   if (st != TY_OK) ty_raise(L, ctx);

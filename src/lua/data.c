@@ -235,6 +235,8 @@ static int join_sources(lua_State *L) {
     lua_rawgeti(L, -2, 2);
     part->of = ty_box_at(L, lua_gettop(L) - 1, source_ends, "a source");
     atomic_fetch_add(&part->of->refs, 1);
+    s->depth = TY_MAX(s->depth, part->of->depth + 1);
+    if (s->depth > TY_SOURCE_DEPTH) return ty_throw(L, "source: datasets within others more than %d deep", TY_SOURCE_DEPTH);
     int64_t count = part->of->n;
     if (!lua_isnil(L, -1)) {
       const ty_tensor *at = ty_check(L, -1, "source", "positions");

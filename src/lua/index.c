@@ -44,8 +44,14 @@ static void need_dim(lua_State *L, path *p) {
   }
 }
 
+/* Pushes the op's result for the tensor at stack index `at`. */
+static ty_tensor *made(lua_State *L, ty_state *s, ty_op_id id, int at, const char *what, ty_attr *attr) {
+  ty_new_handle(L, s);
+  return ty_simple(L, s, id, ty_operand_tensor(ty_check_any(L, at, "index", what)), (ty_operand){0}, attr, NULL);
+}
+
 static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at) {
-  ty_simple(L, s, id, ty_operand_tensor(current(L, p)), (ty_operand){0}, at, NULL);
+  made(L, s, id, p->view, "the tensor", at);
   p->view = lua_gettop(L);
 }
 
@@ -114,7 +120,7 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   ty_tensor *t = ty_check_any(L, at, "index", "an index");
   if (t->dtype == TY_I32 || t->dtype == TY_U8) {         /* as in PyTorch: int32 are indices, uint8 is a mask */
     ty_attr to[2] = {{.set = true, .i = t->dtype == TY_I32 ? TY_I64 : TY_BOOL}, {.set = true}};
-    t = ty_simple(L, s, TY_OP_cast, ty_operand_tensor(t), (ty_operand){0}, to, NULL);
+    t = made(L, s, TY_OP_cast, at, "an index", to);
     at = lua_gettop(L);
   }
   if (t->dtype == TY_I64) {
@@ -134,10 +140,13 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   int n = t->ndim;
   if (n == 0) {                            /* all of what is left, or none: along a new dim of size 1 */
     ty_attr one = {.set = true, .n = 1, .v = {1}};
-    t = ty_simple(L, s, TY_OP_view, ty_operand_tensor(t), (ty_operand){0}, &one, NULL);
+    made(L, s, TY_OP_view, at, "an index", &one);
+    at = lua_gettop(L);
     by_new(L, s, p);
     p->dim--;
     n = 1;
+    t = ty_check_any(L, at, "index", "an index");
+    x = current(L, p);
   }
   if (n > 1 && ty_is_contiguous(t)) {      /* over contiguous dims of x: flattened, so that a position is one number */
     ty_attr size = {.set = true, .n = (uint8_t)(x->ndim - n + 1)}, one = {.set = true, .n = 1, .v = {-1}};
@@ -149,16 +158,17 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
     }
     if (row && ty_numel(x) > 0) {
       view_op(L, s, p, TY_OP_view, &size);
-      ty_simple(L, s, TY_OP_view, ty_operand_tensor(ty_check_any(L, at, "index", "an index")), (ty_operand){0}, &one, NULL);
-      t = ty_check_any(L, -1, "index", "an index");
+      made(L, s, TY_OP_view, at, "an index", &one);
+      at = lua_gettop(L);
       p->gone += n - 1;
       n = 1;
     }
   }
-  ty_tensor *rows = ty_simple(L, s, TY_OP_nonzero, ty_operand_tensor(t), (ty_operand){0}, NULL, NULL);
+  made(L, s, TY_OP_nonzero, at, "an index", NULL);
+  const int rows = lua_gettop(L);
   for (int i = 0; i < n; i++) {
     ty_attr a[2] = {{.set = true, .i = 1}, {.set = true, .i = i + 1}};
-    ty_simple(L, s, TY_OP_select, ty_operand_tensor(rows), (ty_operand){0}, a, NULL);
+    made(L, s, TY_OP_select, rows, "an index", a);
     collect(L, p, lua_gettop(L));
   }
 }
@@ -301,7 +311,8 @@ int ty_index_get(lua_State *L) {
   lua_settop(L, 2);
   if (element_of(L, x, &at)) {             /* without making views */
     ty_settle_read(L, 1, "an element is read", NULL);
-    x = ty_check(L, 1, "index", "the tensor");
+    x = ty_check(L, 1, "index", "the tensor");           /* settling may run Lua, which may have given it other data */
+    if (!element_of(L, x, &at)) return ty_throw(L, "index: the tensor changed its shape while an element was read");
     ty_push_element(L, x, at);
     return 1;
   }
@@ -361,7 +372,7 @@ static void without_lead(lua_State *L, ty_state *s) {
   if (!lead) return;
   ty_attr size = {.set = true, .n = (uint8_t)(v->ndim - lead)};
   for (int d = 0; d < size.n; d++) size.v[d] = v->shape[lead + d];
-  ty_simple(L, s, TY_OP_view, ty_operand_tensor((ty_tensor *)v), (ty_operand){0}, &size, NULL);
+  made(L, s, TY_OP_view, 3, "the value", &size);
   lua_replace(L, 3);
 }
 
@@ -420,9 +431,9 @@ int ty_index_set(lua_State *L) {
     return 0;
   }
   ty_tensor *view = current(L, &p);
-  if (v && v->t && !ty_copies_to(v->t, view))
-    ty_throw(L, "index assignment: a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v->t), ty_shape_of(view));
-  const ty_operand value = ty_is_handle(L, 3) ? ty_operand_tensor(ty_test(L, 3)) : ty_number_at(L, 3);
+  const ty_operand value = v ? ty_operand_tensor(ty_check_any(L, 3, "index", "the value")) : ty_number_at(L, 3);
+  if (v && !ty_copies_to(value.t, view))
+    ty_throw(L, "index assignment: a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(value.t), ty_shape_of(view));
   ty_simple(L, s, TY_OP_copy, ty_operand_tensor(view), value, NULL, view);
   return 0;
 }

@@ -1,7 +1,8 @@
 /* The modes of each coroutine: gradients on or off, autocast, vmap, the current GPU and streams; and the generator that it draws from.
  *
  * Idea: coroutines whose modes are the defaults share the state's; one that changes a mode gets its own, until they equal the defaults
- * again. Invariant: s->special counts the coroutines with modes of their own, and s->draws, so that nothing is looked up while it is 0. */
+ * again. Invariants: s->special counts the coroutines with modes of their own, and s->draws, so that nothing is looked up while it is 0;
+ * a coroutine's memory for its modes lasts as long as itself, since a finalizer may end them while a call has their address. */
 #include <string.h>
 #include "binding.h"
 #include "program.h"
@@ -17,15 +18,21 @@ static bool is_default(const ty_modes *m, const ty_state *s) {
     (!m->scope || m->scope == s->modes.scope);
 }
 
-/* The coroutine's own modes, or NULL. Looked up by the thread object, since only the main coroutine's address is never reused. */
-static ty_modes *find_modes(lua_State *L, const ty_state *s) {
-  if (L == s->main) return s->main_modes;
+/* The memory for the coroutine's own modes, or NULL. Looked up by the thread object, since only the main coroutine's address is never
+ * reused. */
+static ty_modes *memory_of(lua_State *L) {
   ty_private(L, TY_R_MODES);
   lua_pushthread(L);
   lua_rawget(L, -2);
   ty_modes *m = lua_touserdata(L, -1);
   lua_pop(L, 2);
   return m;
+}
+/* The coroutine's own modes, or NULL. */
+static ty_modes *find_modes(lua_State *L, const ty_state *s) {
+  if (L == s->main) return s->main_modes;
+  ty_modes *m = memory_of(L);
+  return m && m->owner ? m : NULL;
 }
 
 /* The state of the generator that this coroutine draws from; NULL: the process's. */
@@ -43,7 +50,7 @@ ty_modes *ty_modes_of(lua_State *L, ty_state *s) {
   return m;
 }
 
-/* New modes for the running coroutine, held by TY_R_MODES; the main coroutine's stay there for reuse. */
+/* New modes for the running coroutine, held by TY_R_MODES. Nothing is allocated where it has had some. */
 static ty_modes *new_modes(lua_State *L, ty_state *s) {
   if (L == s->main && s->main_spare) {
     ty_modes *m = s->main_spare;
@@ -52,7 +59,9 @@ static ty_modes *new_modes(lua_State *L, ty_state *s) {
     s->refs--;                             /* m's as the spare one; the state has others */
     return m;
   }
-  ty_modes *m = lua_newuserdata(L, sizeof *m);
+  ty_modes *m = L == s->main ? NULL : memory_of(L);
+  if (m) return m;
+  m = lua_newuserdata(L, sizeof *m);
   m->owner = m->spare_of = NULL;       /* not in s->special yet */
   ty_private(L, TY_R_MODES_META);
   lua_setmetatable(L, -2);
@@ -99,19 +108,14 @@ static void modes_end(ty_modes *m) {
 void ty_modes_share_again(lua_State *L, ty_state *s) {
   ty_modes *m = find_modes(L, s);
   if (!m || !is_default(m, s)) return;
-  if (L == s->main) {
-    s->refs++;
+  if (L != s->main) {
     modes_end(m);
-    m->spare_of = s;
-    s->main_spare = m;
     return;
   }
-  ty_private(L, TY_R_MODES);
-  lua_pushthread(L);
-  lua_pushnil(L);
-  lua_rawset(L, -3);
-  lua_pop(L, 1);
+  s->refs++;
   modes_end(m);
+  m->spare_of = s;
+  s->main_spare = m;
 }
 
 static int modes_gc(lua_State *L) {    /* a coroutine that was dropped within no_grad or scope */

@@ -37,8 +37,9 @@ static int program_begin(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = ty_program_at(L, 1);
   int n;
-  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;  /* first: what it allocates may run finalizers, which free tensors */
+  ty_own_modes(L, s);                      /* first: what it allocates may run finalizers, which free tensors */
   ty_tensor **t = ty_tensors_at(L, 2, 0, &n);
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;  /* a finalizer may have ended them; this allocates nothing */
   if (ty_program_begin(ctx, p, t, n) == TY_OK) {
     lua_pushboolean(L, p->mode == TY_CHECK);
     return 1;

@@ -46,7 +46,7 @@ static int recall(lua_State *L) {
 static int recall_begin(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_recall *r = recall_at(L);
-  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;  /* first: what it allocates may run finalizers, which free tensors */
+  ty_own_modes(L, s);                      /* first: what it allocates may run finalizers, which free tensors */
   const bool again = lua_istable(L, 2);
   const int n = again ? (int)lua_objlen(L, 2) : 0;
   ty_tensor **t = lua_newuserdata(L, sizeof *t * (size_t)(n + 1));
@@ -55,6 +55,7 @@ static int recall_begin(lua_State *L) {
     t[i] = ty_test(L, -1);
     lua_pop(L, 1);
   }
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;  /* a finalizer may have ended them; this allocates nothing */
   const ty_status st = again ? ty_recall_again(ctx, r, t, n) : ty_recall_begin(ctx, r);
   return st == TY_OK ? 0 : ty_raise(L, ctx);
 }

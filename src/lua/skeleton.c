@@ -58,7 +58,7 @@ static int skeleton_pass(lua_State *L) {
   ty_skeleton *k = ty_skeleton_at(L, 1);
   int n, nsaved, ngrad;
   ty_skeleton_leaves(k, &n);
-  ty_modes *m = ty_own_modes(L, s);        /* allocations come first: finalizers may free tensors */
+  ty_own_modes(L, s);                      /* allocations come first: finalizers may free tensors */
   lua_createtable(L, n, 0);
   const int list = lua_gettop(L);
   for (int i = 0; i < n; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); }
@@ -66,6 +66,7 @@ static int skeleton_pass(lua_State *L) {
   ty_tensor **saved = room_at(L, 2, 0, &nsaved), **grad = room_at(L, 3, 0, &ngrad);
   filled(L, 2, saved, nsaved);
   filled(L, 3, grad, ngrad);
+  ty_modes *m = ty_own_modes(L, s);        /* a finalizer may have ended them */
   m->pinned++;
   s->L = L;
   const ty_status st = ty_skeleton_run(&m->ctx, k, saved, grad, result);

@@ -1,6 +1,7 @@
 -- Linear algebra: torch.linalg's functions, in tycho.linalg, and the older names of torch itself.
 --
--- LAPACK computes, on the CPU: a GPU's matrices are copied there and back, which waits for the GPU. Gradients: grad/linalg.lua.
+-- LAPACK computes on the CPU. A GPU has kernels for square matrices of up to 256 rows; for larger ones, and for eigenvectors, singular
+-- vectors and QR, its matrices are copied to the CPU and back, which waits for the GPU. Gradients: grad/linalg.lua.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -22,10 +23,14 @@ local function need_square(name, x)
   if rows(x) ~= cols(x) then fail(name, "argument 1 must be square, got shape %s", tostring(x.shape)) end
 end
 
+local MOST = 256                 -- rows: TY_K_SIDE in kernels/kernels.h
+local KERNELS = {[ops.cholesky_factor] = true, [ops.solve_system] = true, [ops.solve_triangle] = true, [ops.invert] = true,
+  [ops.determinant] = true, [ops.log_determinant] = true, [ops.lu_factors] = true}
+
 -- An op of class linalg, for operands on any device.
 local function computed(op, x, ...)
   local device = x.device
-  if device == "cpu" then return op(x, ...) end
+  if device == "cpu" or KERNELS[op] and rows(x) == cols(x) and cols(x) <= MOST then return op(x, ...) end
   local function back(y, ...)
     if y == nil then return end
     return M.to(y, device), back(...)
@@ -35,11 +40,24 @@ local function computed(op, x, ...)
   return back(op(M.cpu(x), ...))
 end
 
+-- An op whose second result is LAPACK's info for each matrix, which raises if check is true. A GPU's kernels don't: it is read here, which
+-- waits, but not within compiled functions and vmap.
+local function informed(name, op, why, x, ...)
+  local y, info = computed(op, x, ...)
+  local check = select(select("#", ...), ...)
+  if check and info.device ~= "cpu" and lib.reads() and M.item(ops.any(info)) then
+    local all = M.totable(M.flatten(info))
+    local at = 1
+    while all[at] == 0 do at = at + 1 end
+    fail(name, "%s " .. why, M.dim(info) == 0 and "the matrix" or ("matrix %d of the batch"):format(at), all[at])
+  end
+  return y, info
+end
+
 ---- factors ----
--- A factor, and LAPACK's info for each matrix, which raises if check; so too the solutions and inverses below.
 local function cholesky(name, x, upper, check)
   need_square(name, x)
-  local l, info = computed(ops.cholesky_factor, x, check)
+  local l, info = informed(name, ops.cholesky_factor, "is not positive-definite (its leading minor of order %d)", x, check)
   return upper and T(l) or l, info
 end
 def("linalg.cholesky",
@@ -174,7 +192,7 @@ local function system(name, a, b, left, vectors)
 end
 local function solution(name, a, b, left, check)
   local p, q, shaped = system(name, a, b, left, true)
-  local x, info = computed(ops.solve_system, p, q, check)
+  local x, info = informed(name, ops.solve_system, "is singular", p, q, check)
   return shaped(x), info
 end
 def("linalg.solve", "a, b, *, left:bool=true", "x of a x = b (left=false: of x a = b) for square matrices a", function(a, b, left)
@@ -193,7 +211,7 @@ def("linalg.solve_triangular",
   end, NO_METHOD)
 local function inverse(name, x, check)
   need_square(name, x)
-  return computed(ops.invert, x, check)
+  return informed(name, ops.invert, "is singular", x, check)
 end
 def("linalg.inv", "x", "inverses of square matrices", function(x) return (inverse("linalg.inv", x, true)) end, NO_METHOD)
 def("linalg.inv_ex",

@@ -154,7 +154,7 @@ function optim.Optimizer:extend(name, defaults)
   class.hands_out = true                 -- a user's rule may keep a gradient
   class.named = base.names_in(nil, defaults, OF_ALL)
   class.lr_unset = not (defaults and defaults.lr ~= nil)  -- an optimizer around another may leave the rate to that one
-  function class:new_state() end
+  class.new_state = class.no_state
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
   getmetatable(made).__newindex = class
   return made

@@ -52,11 +52,19 @@ end
 -- State fields not copied as they are: the count, and a value that follows from it (saved by PyTorch's NAdam).
 local FOLLOWS = {step = true, mu_product = true}
 
--- Whether the program itself has written new_state, in a class of its own or for this optimizer.
-local function has_own_state(self)
+-- The new_state of a program's own class that writes none.
+function Optimizer.no_state() end
+-- Whether the program itself has written this method, in a class of its own or for this optimizer.
+local function has_own(self, method)
   local of = self
-  while rawget(of, "new_state") == nil do of = getmetatable(of).__index end
+  while rawget(of, method) == nil do of = getmetatable(of).__index end
   return of == self or rawget(of, "own") == true
+end
+-- Whether `step` in a parameter's state s is the library's count: where a program's own class steps by itself, it is a state like others,
+-- unless the class, made of one of the library's, leaves the steps to that one.
+local function is_counted(self, s)
+  if not has_own(self, "step") then return true end
+  return self.lr_unset == nil and (s.step == nil or core.is_tensor(s.step) and s.step.dtype == "int64" and M.dim(s.step) == 0)
 end
 -- The state that parameter p begins with, to compare with a saved one. group: with all settings; s: the saved one.
 local function first_state(self, p, group, s)
@@ -72,8 +80,10 @@ local function into_present(old, new)
   local function pair(map, a, b) if map[a] == nil then map[a] = b elseif not rawequal(map[a], b) then map[a] = false end end
   for p, s in pairs(new) do
     local before = old[p] and old[p].step or false
-    pair(count_of, s.step, before)
-    if before then pair(shared_with, before, s.step) end
+    if core.is_tensor(s.step) then
+      pair(count_of, s.step, before)
+      if before then pair(shared_with, before, s.step) end
+    end
   end
   for p, s in pairs(new) do
     local was = old[p] or {}
@@ -99,26 +109,35 @@ function Optimizer:load_state_dict(d)
       n = n + 1
       local s = states[n]
       if s then
-        local t = {}
+        local t, counted = {}, is_counted(self, s)
         for name, v in pairs(s) do
-          if not FOLLOWS[name] and core.is_tensor(v) then
+          local follows = FOLLOWS[name] and (counted or name ~= "step")
+          if not follows and core.is_tensor(v) then
             local dtype = dtypes[n] and dtypes[n][name] or M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
-          elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end         -- older files have a version
+          elseif not follows and name ~= "version" then t[name] = v end               -- older files have a version
         end
         if self.took_over then self:took_over(d.param_groups[i], s, t) end
-        local count = s.step or 1                         -- PyTorch's SGD has no count
-        count = core.is_tensor(count) and count:item() or count
-        local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
-        counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
-        t.step = counts[key]                              -- parameters of a group with equal counts share one again
+        if counted then
+          local count = s.step or 1                       -- PyTorch's SGD has no count
+          count = core.is_tensor(count) and count:item() or count
+          local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
+          counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
+          t.step = counts[key]                            -- parameters of a group with equal counts share one again
+          shared[t.step] = (shared[t.step] or 0) + 1
+        end
         new[p] = t
       end
     end
   end
   program.hooked()                         -- recorded steps may use the old state
-  if self.captured then into_present(self.state, new) end
-  for _, s in pairs(new) do shared[s.step] = (shared[s.step] or 0) + 1 end
+  if self.captured then
+    into_present(self.state, new)
+    shared = setmetatable({}, {__mode = "k"})            -- some counts are the present ones now
+    for _, s in pairs(new) do
+      if is_counted(self, s) then shared[s.step] = (shared[s.step] or 0) + 1 end
+    end
+  end
   for i, group in ipairs(self.param_groups) do
     if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- saved before there was a scheduler
     local lr = group.lr                    -- a tensor rate keeps its identity: recorded steps read it
@@ -144,8 +163,8 @@ function Optimizer:check_state_dict(d)
   if #d.param_groups ~= #self.param_groups then
     fail("load_state_dict: the state has %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
   end
-  local needed, settings_of = {}, {}       -- by group: the names in its parameters' states; all settings
-  local own_state, dtypes = self.new_state ~= nil and has_own_state(self), {}
+  local made, settings_of = {}, {}         -- by group: what the library puts into its parameters' states; all settings
+  local own_state, dtypes = self.new_state ~= nil and self.new_state ~= self.no_state and has_own(self, "new_state"), {}
   for i, g in ipairs(d.param_groups) do
     if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
     local own, all = self.param_groups[i], {}
@@ -158,8 +177,8 @@ function Optimizer:check_state_dict(d)
     for k, v in pairs(own) do all[k] = v end
     for k, v in pairs(g) do all[k] = v end
     check_settings(self, all, true)
-    needed[i], settings_of[i] = {}, all
-    if self.new_state and not self.lacks and not own_state then self:new_state(ops.zeros({1}), all, needed[i]) end
+    made[i], settings_of[i] = {}, all
+    if self.new_state and not own_state then self:new_state(ops.zeros({1}), all, made[i]) end
   end
   local n, states = 0, states_in_order(d)
   for i, group in ipairs(self.param_groups) do
@@ -168,8 +187,9 @@ function Optimizer:check_state_dict(d)
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d must be a table, got %s", n, type(s)) end
       local fresh, present = s and own_state and first_state(self, p, settings_of[i], s) or {}, self.state[p] or {}
+      local counted = s and is_counted(self, s)
       dtypes[n] = {}
-      for name, first in pairs(s and (own_state and fresh or needed[i]) or {}) do
+      for name, first in pairs(s and (own_state and fresh or not self.lacks and made[i]) or {}) do
         local v = s[name]
         if v == nil and not self.lacks then
           fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name)
@@ -188,15 +208,18 @@ function Optimizer:check_state_dict(d)
           fail("load_state_dict: the state of parameter %d has '%s', which %s doesn't have; is it another optimizer's?", n, tostring(name),
             self._name)
         end
-        -- as the optimizer makes it, or has it; else as the parameter, or, of a program's own class, one number
+        -- as the optimizer makes it, or has it; else as the parameter, or, beside a program's own new_state, one number; what a program's
+        -- own step() makes may be anything
         local like = core.is_tensor(fresh[name]) and fresh[name] or own_state and core.is_tensor(present[name]) and present[name] or nil
         local want = like and like.shape or self.state_shape and self:state_shape(name, p) or p.shape
-        local fits = core.is_tensor(v) and (v.shape == want or own_state and not like and M.numel(v) == 1 and name ~= "master")
+        local free = not like and name ~= "master" and (own_state and core.is_tensor(v) and M.numel(v) == 1 or
+          not own_state and self.own and made[i][name] == nil)
+        local fits = core.is_tensor(v) and (v.shape == want or free)
         if not FOLLOWS[name] and core.is_tensor(v) and not fits then
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
         end
       end
-      local count = s and s.step
+      local count = counted and s.step or nil
       if core.is_tensor(count) then count = M.numel(count) == 1 and count:item() or false end
       if count ~= nil and not (type(count) == "number" and count >= 0) then
         fail("load_state_dict: 'step' of parameter %d must be a number", n)
