@@ -343,14 +343,14 @@ describe("vmap", function()
   end)
 
   it("copies what has more leading dims of 1, and flips examples without dims, as without it", function()
-    local x, y = tycho.zeros(3, 2, 4), tycho.randn(3, 1, 2, 4)
-    assert.is_true(vmap(function(a, b) return a:copy_(b) end)(x:clone(), y):equal(y:squeeze(2)))
+    local u, z = tycho.zeros(3, 2, 4), tycho.randn(3, 1, 2, 4)
+    assert.is_true(vmap(function(a, b) return a:copy_(b) end)(u:clone(), z):equal(z:squeeze(2)))
     assert.is_true(vmap(function(a, b)
       local c = a * 1
       c[{ {1, 2} }] = b
       return c
-    end)(x, y):equal(y:squeeze(2)))
-    assert.is_true(vmap(function(a) return (a * 1):copy_(y[1]) end)(x):equal(y[1]:expand(3, 2, 4)))
+    end)(u, z):equal(z:squeeze(2)))
+    assert.is_true(vmap(function(a) return (a * 1):copy_(z[1]) end)(u):equal(z[1]:expand(3, 2, 4)))
     local v = tycho.randn(3)
     assert.is_true(vmap(function(a) return a:flip(1) end)(v):equal(v))
   end)
