@@ -459,4 +459,48 @@ describe("a trace of a model that takes multiples of a number", function()
       helper.fails(text, jit.load, path)
     end
   end)
+
+  it("refuses other dtypes where the model asks for them, also when loaded", function()
+    local function reloaded(t)
+      t:save(path)
+      return jit.load(path, {device = helper.device})
+    end
+    local Masked = nn.Module:extend("Masked")
+    function Masked:init() self.layer = nn.Linear(3, 3) end
+    function Masked:forward(x)
+      local y = self.layer(x)
+      return y:masked_fill(y:gt(0), tycho.finfo(y.dtype).min)
+    end
+    local asking = {
+      Masked():to(helper.device),
+      function(x) return x:to("float32"):exp() end,
+      function(x) return x:sum({dtype = "float32"}) end,
+      function(x) return x.dtype == "float32" and x + 1 or x - 1 end,
+    }
+    local x = tycho.randn(2, 3)
+    for i, model in ipairs(asking) do
+      for _, t in ipairs {tycho.jit.trace(model, x), reloaded(tycho.jit.trace(model, x))} do
+        helper.close(t(x):detach(), model(x):detach(), "model " .. i)
+        helper.fails("argument 1 is float64; the trace was made for float32: with other dtypes", t:double(), x:double())
+        t:float()
+      end
+    end
+    local net = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU()):to(helper.device)
+    for _, model in ipairs {net, function(v) return v:softmax(2):matmul(v:t()) end} do
+      local t = tycho.jit.trace(model, x)
+      local double = t:double()
+      helper.close(double(x:double()):detach(), model(x:double()):detach(), "in float64", 1e-9)
+      net:float()
+    end
+    os.remove(path)
+  end)
+
+  it("takes inputs of other layouts where the model makes them contiguous itself", function()
+    local wide = tycho.randn(3, 4)
+    local function parts(x) return x:contiguous():as_strided({2, 2}, {1, 1}) end
+    assert.is_true(tycho.jit.trace(parts, tycho.randn(4, 3))(wide:t()):equal(parts(wide:t())))
+    local function flat(x) return x:reshape(-1):add_(1) end
+    assert.is_true(tycho.jit.trace(flat, tycho.randn(4, 3))(wide:t()):equal(wide:t():reshape(-1) + 1))
+    helper.fails("has shape 2; the trace was made for ()", tycho.jit.trace(function(x) return x * 2 end, tycho.tensor(3)), tycho.ones(2))
+  end)
 end)

@@ -334,4 +334,37 @@ describe("users' checkpoints", function()
     end
     os.execute("rm -rf " .. dir)
   end)
+
+  it("whole numbers beyond 2^53 are collated as such, and items that aren't there are told", function()
+    local many = {size = function() return 2 end, get = function(_, i) return 2 ^ 60 + 0 * i end}
+    for y in tycho.data.DataLoader(many, {batch_size = 2}):iter() do
+      assert.equal("int64", y.dtype)
+      assert.equal(2 ^ 60, y[1])
+    end
+    local ds = tycho.data.Subset(tycho.data.TensorDataset(tycho.ones(7, 2)), tycho.range(1, 7))
+    fails("get: item 0 is out of range: there are 7 items, counted from 1", ds.get, ds, 0)
+  end)
+
+  it("what can't be saved is named", function()
+    local path, t = os.tmpname(), tycho.ones(2)
+    t:free()
+    fails("save: 'a.t' was freed", tycho.save, path, {a = {t = t}})
+    local function nested(n)
+      local root = {}
+      local at = root
+      for _ = 1, n do
+        at.a = {}
+        at = at.a
+      end
+      at.t = 5
+      return root
+    end
+    fails("save: tables within tables more than 100 deep", tycho.save, path, nested(100))
+    fails("save: tables within tables more than 100 deep", tycho.save, path, nested(20000))
+    tycho.save(path, nested(99))
+    local back = tycho.load(path)
+    for _ = 1, 99 do back = back.a end
+    assert.equal(5, back.t)
+    os.remove(path)
+  end)
 end)

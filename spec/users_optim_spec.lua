@@ -585,4 +585,13 @@ describe("users' own optimizers and schedules", function()
       return s
     end)())
   end)
+
+  it("schedules take their optimizer by name, too", function()
+    local opt = optim.SGD(nn.Linear(1, 1):parameters(), 0.1)
+    local steps = optim.lr_scheduler.StepLR {optimizer = opt, step_size = 2}
+    assert.equal(2, steps.step_size)
+    assert.equal(opt, steps.optimizer)
+    fails("StepLR", optim.lr_scheduler.StepLR, {optimizer = opt, step_sise = 2})
+    fails("StepLR: argument 1 must be an optimizer", optim.lr_scheduler.StepLR, {optimizer = {}, step_size = 2})
+  end)
 end)

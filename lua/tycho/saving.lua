@@ -37,26 +37,33 @@ local function is_numbers(v)
   return n == #v
 end
 
-local function encode(v, path, seen, names, tensors, used)
+-- What errors call the value at path.
+local function called(path) return path == "" and "the value" or "'" .. path .. "'" end
+
+local DEEPEST = 100              -- tables within tables; JSON has three levels for each
+local function encode(v, path, seen, names, tensors, used, depth)
   local t = type(v)
+  depth = (depth or 0) + 1
   if core.is_tensor(v) then
     local name, n = path == "" and "tensor" or path, 1
     while used[name] do n = n + 1; name = path .. "#" .. n end
     used[name] = true
-    names[#names + 1], tensors[#tensors + 1] = name, v:detach()
+    local ok, own = pcall(M.detach, v)
+    if not ok then error((tostring(own):gsub("^.-detach: argument 1", "save: " .. called(path):gsub("%%", "%%%%"))), 0) end
+    names[#names + 1], tensors[#tensors + 1] = name, own
     return {t = name}
   elseif t == "number" then return {n = number_text(v)}
   elseif t == "boolean" then return {b = v}
   elseif t == "string" then return {s = hex(v)}
   elseif t ~= "table" then
-    error(("save: %s is a %s; tensors, tables, numbers, strings and booleans are saved"):format(path == "" and
-      "the value" or "'" .. path .. "'", t), 0)
+    error(("save: %s is a %s; tensors, tables, numbers, strings and booleans are saved"):format(called(path), t), 0)
   elseif getmetatable(v) and not getmetatable(v).__eq then    -- shapes are plain lists that compare
-    error(("save: %s is an object; save its state_dict()"):format(path == "" and "the value" or "'" .. path .. "'"), 0)
+    error(("save: %s is an object; save its state_dict()"):format(called(path)), 0)
   end
   if seen[v] then error(("save: '%s' contains itself"):format(path), 0) end
+  if depth > DEEPEST then error(("save: tables within tables more than %d deep"):format(DEEPEST), 0) end
   if #v > LONG and is_numbers(v) then      -- such as a curve: as a tensor, not as separate leaves
-    local node = encode(core.from_value(v, "float64"), path, seen, names, tensors, used)
+    local node = encode(core.from_value(v, "float64"), path, seen, names, tensors, used, depth - 1)
     return {l = node.t}
   end
   seen[v] = true
@@ -73,7 +80,8 @@ local function encode(v, path, seen, names, tensors, used)
     return a < b
   end)
   for i, k in ipairs(keys) do
-    out[i] = {encode(k, "", seen, {}, {}, {}), encode(v[k], (path == "" and "" or path .. ".") .. tostring(k), seen, names, tensors, used)}
+    local within = (path == "" and "" or path .. ".") .. tostring(k)
+    out[i] = {encode(k, "", seen, {}, {}, {}), encode(v[k], within, seen, names, tensors, used, depth)}
   end
   seen[v] = nil
   return {m = out}

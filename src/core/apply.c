@@ -186,11 +186,11 @@ static bool safe_to_write(const ty_tensor *into, const ty_tensor *t) {
   return t->storage == into->storage && ty_same_geometry(t, into);
 }
 
-/* As ty_fail, with the name of the in-place form: "add_: ...". */
+/* As ty_fail, with the name of the in-place form: "add_: ..."; what has no such name stays: "index assignment: ...". */
 static ty_status __attribute__((format(printf, 2, 3))) misfit(ty_call *c, const char *fmt, ...) {
   char name[64];
   va_list ap;
-  snprintf(name, sizeof name, "%s_", c->op->shown);
+  snprintf(name, sizeof name, strchr(c->op->shown, ' ') ? "%s" : "%s_", c->op->shown);
   va_start(ap, fmt);
   ty_verror(c->ctx, name, fmt, ap);
   va_end(ap);

@@ -222,7 +222,14 @@ ty_status ty_infer_pointwise(ty_call *c) {
   const double power = value->kind == TY_FLOAT ? value->f : (double)value->i;
   if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && power < 0)
     return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers: use x:float()", power, ty_dtype_names[d]);
+  if (d == TY_BOOL && c->op->id == TY_OP_square) d = TY_I64;
   if (rule == TY_D_FIRST) TY_TRY(ty_need_fitting(c, c->nin - 1, d));
+  const bool picks = rule == TY_D_WHERE || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum;       /* the result is an operand */
+  for (int i = 0; picks && !ty_is_float(d) && i < c->nin; i++) {
+    TY_TRY(ty_need_fitting(c, i, d));
+    if (d == TY_U8 && c->in[i].kind == TY_INT && c->in[i].i < 0)
+      return ty_fail(c, "argument %d is %lld, which %s can't hold", ty_position(c, i), (long long)c->in[i].i, ty_dtype_names[d]);
+  }
   if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_operand_int(value->f != 0);   /* a fraction is true, too */
   c->compute = ty_compute_dtype(d);
   for (int i = 0; c->compute == TY_I64 && i < c->op->nparam; i++) {

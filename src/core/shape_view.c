@@ -46,7 +46,10 @@ ty_status ty_infer_expand(ty_call *c) {
   m->own_layout = false;
   for (int i = 0; i < a->n; i++) {
     int64_t have = i < shift ? 1 : x->shape[i - shift], want = a->v[i];
-    if (want == -1 && i >= shift) want = a->v[i] = have;
+    if (want == -1 && i < shift)
+      return ty_fail(c, "size -1 keeps a dim of the tensor, but shape %s has none for dim %d of %s", ty_shape_of(x), i + 1,
+        ty_shape_text(a->v, a->n));
+    if (want == -1) want = a->v[i] = have;
     if (want < 0 || (have != 1 && have != want))
       return ty_fail(c, "shape %s doesn't expand to %s: dim %d has %lld elements", ty_shape_of(x),
         ty_shape_text(a->v, a->n), i + 1, (long long)have);

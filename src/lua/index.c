@@ -432,6 +432,8 @@ int ty_index_set(lua_State *L) {
   }
   ty_tensor *view = current(L, &p);
   const ty_operand value = v ? ty_operand_tensor(ty_check_any(L, 3, "index", "the value")) : ty_number_at(L, 3);
+  if (!v && !ty_fits(lua_tonumber(L, 3), (ty_dtype)view->dtype))
+    ty_throw(L, "index assignment: the value %f is out of range for %s", lua_tonumber(L, 3), ty_dtype_names[view->dtype]);
   if (v && !ty_copies_to(value.t, view))
     ty_throw(L, "index assignment: a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(value.t), ty_shape_of(view));
   ty_simple(L, s, TY_OP_copy, ty_operand_tensor(view), value, NULL, view);

@@ -14,7 +14,7 @@
 
 /* ---- JSON ---- */
 
-#define DEEPEST 200
+#define DEEPEST 400
 
 /* NULL: JSON can't express the value; *why is what it has then. */
 static json_t *to_json(lua_State *L, int index, int depth, const char **why) {

@@ -146,12 +146,17 @@ local function handle(hooks, i)
     while hooks[#hooks] == false do hooks[#hooks] = nil end        -- trailing ones only, so that other indices stay
   end}
 end
+-- A module or a compiled function may be a hook, too.
+local function as_function(fn)
+  if type(fn) ~= "table" or not modes.callable(fn) then return fn end
+  return function(...) return fn(...) end
+end
 -- fn(grad) is called in backward when this tensor's gradient is complete; a value other than nil that it returns replaces the gradient.
 -- Gives a handle with remove().
 lib.method("register_hook", function(x, fn)
   -- in a checkpoint's first run nothing requires grad
   if modes.now.first_run and not x.requires_grad then return {remove = function() end} end
-  return handle(core.register_hook(x, fn))
+  return handle(core.register_hook(x, as_function(fn)))
 end)
 
 -- fn(leaf) is called after backward has added to this leaf's .grad: an optimizer can step at once, and drop the gradient. Gives a handle
@@ -160,8 +165,8 @@ function M.register_post_accumulate_grad_hook(x, fn)
   if core.is_tensor(x) and not x.is_leaf then
     fail("register_post_accumulate_grad_hook: only leaves accumulate gradients; use register_hook for an op's result")
   end
-  local hooks, i = core.register_hook(x, fn)
-  hooks[i] = {fn}
+  local hooks, i = core.register_hook(x, as_function(fn))
+  hooks[i] = {hooks[i]}
   return handle(hooks, i)
 end
 

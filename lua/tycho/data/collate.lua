@@ -29,7 +29,7 @@ local function values(list, where, names, device, dtype)
     error(whole, 0)
   elseif first == "number" then
     local whole = true
-    for _, n in ipairs(list) do whole = whole and n % 1 == 0 and math.abs(n) <= 2 ^ 53 end
+    for _, n in ipairs(list) do whole = whole and n % 1 == 0 and math.abs(n) < 2 ^ 63 end
     if not whole and dtype and not dtype:find "float" then dtype = nil end
     return M.to(core.from_value(list, dtype or (whole and "int64" or "float32")), device)
   elseif first == "boolean" then return M.to(core.from_value(list), device)

@@ -32,7 +32,9 @@ end
 
 -- Raises unless i is one of the n items.
 function source.need_item(i, n)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then fail("item %s is out of range for %d items", options.shown(i), n) end
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then
+    fail("get: item %s is out of range: there are %d items%s", options.shown(i), n, i == 0 and ", counted from 1" or "")
+  end
 end
 
 local function is_subset(d) return type(d) == "table" and ours[getmetatable(d)] and rawget(d, "indices") ~= nil end

@@ -1,10 +1,12 @@
--- The bounds of the sizes that a trace takes (jit/sizes.lua).
+-- The bounds of what a trace takes: sizes (jit/sizes.lua), dtypes, layouts.
 --
 -- Idea: the traced model is run beside the model, with sizes near the example's and far from it, and with two of them at once: a model may
 -- crop what is long, treat one item by itself, or ask which of two sizes is larger. Where results differ, the sizes from there on are
--- refused. Invariant: a bound excludes only sizes where the model itself runs, or what lies beyond one that was seen to differ.
+-- refused; so are other dtypes, where results differ in one. Invariant: a bound excludes only what the model itself runs with, or what
+-- lies beyond a size that was seen to differ.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
+local module = require "tycho.nn.module"
 local sizes_of = require "tycho.jit.sizes"
 local ops, M = core.ops, core.methods
 
@@ -31,8 +33,9 @@ local function elements(list)
   return n
 end
 
--- A comparison is tried only where it is expected to take fewer seconds, and to have fewer elements. far: the largest size.
-local limits = {far = 1000, seconds = 0.1, elements = 2 ^ 23}
+-- A comparison is tried only where it is expected to take fewer seconds, and to have fewer elements. far: the largest size; state: elements
+-- of a model that is copied in another dtype.
+local limits = {far = 1000, seconds = 0.1, elements = 2 ^ 23, state = 2 ^ 23}
 
 -- Comparisons of the traced model with the model, for inputs like copies. seconds, elements: what the last one took, and the most elements
 -- that its inputs or results had; own_seconds, own_elements: with the example's sizes.
@@ -124,12 +127,57 @@ local function try_pair(trial, v, w)
   end
 end
 
+-- A call of root, a module or a function, whose parameters and buffers have the dtype `to` where they are floating; nil: they are large.
+local function in_dtype(root, to)
+  if not module.is_module(root) then return root end
+  local state, n = {}, 0
+  for _, named in ipairs {"named_parameters", "named_buffers"} do
+    for name, t in root[named](root) do
+      n = n + M.numel(t)
+      if M.is_floating_point(t) then state[name] = t end
+    end
+  end
+  if n > limits.state then return nil end
+  for name, t in pairs(state) do state[name] = ops.cast(M.detach(t), to) end
+  return function(...) return require("tycho.func").functional_call(root, state, ...) end
+end
+
+-- Sets p.one_dtype if the model asks for dtypes, which the trace has as the example's.
+local function note_dtype(p, trial, whole, traced, of_tensors)
+  local function same_in(to)
+    local inputs, own = {}, 0
+    for i, x in ipairs(trial.copies) do
+      local floating = M.is_floating_point(x)
+      inputs[i] = floating and ops.cast(x, to) or x
+      if floating and x.dtype == to then own = own + 1 end
+    end
+    if own > 0 then return true end
+    local one, other = in_dtype(whole, to), in_dtype(traced, to)
+    if not one or not other then return true end
+    local pair = setmetatable({model = of_tensors(one), traced = of_tensors(other)}, {__index = trial, __newindex = trial})
+    return Trial.same_results(pair, inputs)
+  end
+  p.one_dtype = not (same_in "float64" and same_in "float32") or nil
+end
+
+-- Sets p.contiguous if the model makes contiguous what it is given, of which the trace knows nothing where the example was so.
+local function note_layout(p, trial)
+  local inputs = {unpack(trial.copies)}
+  for i, x in ipairs(inputs) do
+    if M.dim(x) > 1 and M.is_contiguous(x) then inputs[i] = M.transpose(M.contiguous(M.transpose(x, 1, -1)), 1, -1) end
+  end
+  p.contiguous = not trial:same_results(inputs) or nil
+end
+
 -- Sets p.bounds: for variables where the traced model gives other results than the model with some sizes, the least and the most that are
--- right, as far as they were tried. changed: the traced model's own tensors that it changes.
-local function note_bounds(p, attempt, model, traced, copies, variables, changed)
-  local trial = setmetatable({attempt = attempt, model = model, traced = traced, copies = copies, restore = sizes_of.recopying(changed),
-    seconds = 0, elements = 0}, Trial)
+-- right, as far as they were tried; p.one_dtype and p.contiguous. whole, traced: the model and its trace; of_tensors(fn): fn, called with
+-- copies; changed: the trace's own tensors that it changes.
+local function note_bounds(p, attempt, whole, traced, of_tensors, copies, variables, changed)
+  local trial = setmetatable({attempt = attempt, model = of_tensors(whole), traced = of_tensors(traced), copies = copies,
+    restore = sizes_of.recopying(changed), seconds = 0, elements = 0}, Trial)
   if not trial:right {} then return end                  -- such as a model whose results differ in each call
+  note_dtype(p, trial, whole, traced, of_tensors)
+  note_layout(p, trial)
   if trial.seconds < limits.seconds then trial:right {} end          -- without what is loaded or compiled at the first time
   trial.own_seconds, trial.own_elements = trial.seconds, trial.elements
   for _, v in ipairs(variables) do try_far(trial, v, try_near(trial, v)) end

@@ -123,7 +123,7 @@ local function sizes_of_call(self, p, given)
     local same_dims = M.dim(x) == #want.shape
     local shape = same_dims and shape_for(self, p, i, x, sizes) or {}
     if not same_dims or not same_shape(x.shape, shape) then
-      local made, needed, dims = table.concat(want.shape, "x"), table.concat(shape, "x"), free_text(p, i)
+      local made, needed, dims = #want.shape > 0 and table.concat(want.shape, "x") or "()", table.concat(shape, "x"), free_text(p, i)
       if i > 1 and needed ~= "" and needed ~= made then
         fail("Traced: %s has shape %s; to match those before it, it must be %s", shown_input(p, i), tostring(x.shape), needed)
       end
@@ -132,6 +132,10 @@ local function sizes_of_call(self, p, given)
     end
     if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) or (x.dtype == "bool") ~= (want.dtype == "bool") then
       fail("Traced: %s is %s; the trace was made for %s", shown_input(p, i), x.dtype, want.dtype)
+    end
+    if p.one_dtype and x.dtype ~= want.dtype and M.is_floating_point(x) then
+      fail("Traced: %s is %s; the trace was made for %s: with other dtypes the model does other than what was traced", shown_input(p, i),
+        x.dtype, want.dtype)
     end
   end
   for _, b in ipairs(p.bounds or {}) do
@@ -166,7 +170,7 @@ function Traced:forward(...)
   local p, tensors = inside(self)
   local given = inputs_of(p, ...)
   local sizes, value, constants = sizes_of_call(self, p, given), {}, {}
-  for i in ipairs(p.inputs) do value[i] = given[i] end
+  for i in ipairs(p.inputs) do value[i] = p.contiguous and M.contiguous(given[i]) or given[i] end
   for i, t in ipairs(tensors) do
     value[#value + 1] = t
     if p.tensors[i].kind == "constant" then constants[#constants + 1] = t end
@@ -233,7 +237,8 @@ end
 -- booleans, numbers and strings: then a call must have the same ones.
 -- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
 -- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train
--- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in.
+-- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in;
+-- where a trial shows such a model, its trace refuses other dtypes.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors, bound = trace(model, function(name) return Traced[name] ~= nil end, ...)
@@ -259,7 +264,8 @@ function Traced:save(path, more)
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, data,
     core.json_encode {tycho_program = {version = P.version(p), inputs = p.inputs, tensors = entries, nodes = nodes, results = p.results,
-    takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, members = p.members, bounds = p.bounds, several = p.several}})
+    takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, members = p.members, bounds = p.bounds, several = p.several,
+    one_dtype = p.one_dtype, contiguous = p.contiguous}})
 end
 
 local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops by their names in older files

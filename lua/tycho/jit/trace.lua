@@ -214,6 +214,6 @@ return function(model, reserved, ...)
       local t = p.tensors[v - #p.inputs]
       if t and t.kind == "constant" then changed[#changed + 1] = tensors[t.name] end
     end
-    bounds.note_bounds(p, attempt, model, of_tensors(traced), copies, variables, changed)
+    bounds.note_bounds(p, attempt, whole, traced, of_tensors, copies, variables, changed)
   end
 end

@@ -27,7 +27,13 @@ local function new_class(name, signature, own)
     for i, group in ipairs(self.optimizer.param_groups) do rates[i] = ("%g"):format(as_number(group.lr)) end
     return ("%s(epoch %d, lr %s)"):format(name, self.last_epoch, table.concat(rates, ", "))
   end
-  local made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
+  local made
+  made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
+    if select("#", ...) == 0 and type(optimizer) == "table" and optimizer.optimizer ~= nil and getmetatable(optimizer) == nil then
+      local named = {}                     -- StepLR{optimizer = opt, step_size = 2}
+      for k, v in pairs(optimizer) do if k ~= "optimizer" then named[k] = v end end
+      return made(optimizer.optimizer, named)
+    end
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then fail(name .. ": argument 1 must be an optimizer") end
     local self = setmetatable({optimizer = optimizer, last_epoch = -1}, class)
     for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
