@@ -13,8 +13,6 @@
 #define LAPACK(T, p) \
   void p##potrf_(const char *uplo, const int *n, T *a, const int *lda, int *info, size_t); \
   void p##getrf_(const int *m, const int *n, T *a, const int *lda, int *pivot, int *info); \
-  void p##getrs_(const char *trans, const int *n, const int *nrhs, const T *a, const int *lda, \
-                 const int *pivot, T *b, const int *ldb, int *info, size_t); \
   void p##getri_(const int *n, T *a, const int *lda, const int *pivot, T *work, const int *lwork, int *info); \
   void p##geqrf_(const int *m, const int *n, T *a, const int *lda, T *tau, T *work, const int *lwork, int *info); \
   void p##orgqr_(const int *m, const int *n, const int *k, T *a, const int *lda, const T *tau, T *work, const int *lwork, int *info); \
@@ -60,6 +58,16 @@ static int factor(const ty_matrices *j, int64_t i, char *lu, int *pivot) {
   return info;
 }
 
+static void exchange(char *a, char *b, size_t n) {
+  char was[1024];
+  for (size_t k = 0, m; k < n && a != b; k += m) {
+    m = TY_MIN(n - k, sizeof was);
+    memcpy(was, a + k, m);
+    memcpy(a + k, b + k, m);
+    memcpy(b + k, was, m);
+  }
+}
+
 /* work: the factors' exchanges, and LAPACK's. getri leaves some elements 0 where all must be NaN. */
 static int invert(const ty_matrices *j, int64_t i, char *work) {
   const int n = j->rows;
@@ -73,20 +81,25 @@ static int invert(const ty_matrices *j, int64_t i, char *work) {
   return info;
 }
 
+/* The factors are of A^T = P L U, so A x = b is x^T P L U = b^T, and to LAPACK row-major x and b are x^T and b^T. */
 static int solve(const ty_matrices *j, int64_t i, char *work) {
   const int n = j->rows, more = j->more;
-  const size_t square = rounded((size_t)n * (size_t)n * (size_t)j->size);
-  char *lu = work, *x = work + square;
-  int *pivot = (int *)(x + rounded((size_t)n * (size_t)more * (size_t)j->size));
-  int info = factor(j, i, lu, pivot), wrong;
+  const size_t row = (size_t)more * (size_t)j->size;
+  char *x = j->out + i * j->step_out;
+  int *pivot = (int *)(work + rounded((size_t)n * (size_t)n * (size_t)j->size));
+  const int info = factor(j, i, work, pivot);
   if (info) {
-    memset(j->out + i * j->step_out, 0xff, (size_t)j->step_out);               /* NaN */
+    memset(x, 0xff, (size_t)j->step_out);                                        /* NaN */
     return info;
   }
-  turn(j, x, j->b + i * j->step_b, n, more);
-  if (j->k) dgetrs_("T", &n, &more, (double *)lu, &n, pivot, (double *)x, &n, &wrong, 1);
-  else sgetrs_("T", &n, &more, (float *)lu, &n, pivot, (float *)x, &n, &wrong, 1);
-  turn(j, j->out + i * j->step_out, x, more, n);
+  memcpy(x, j->b + i * j->step_b, (size_t)j->step_out);
+  for (int unit = 0; unit < 2 && more; unit++) {
+    const enum CBLAS_UPLO side = unit ? CblasLower : CblasUpper;
+    const enum CBLAS_DIAG diagonal = unit ? CblasUnit : CblasNonUnit;
+    if (j->k) cblas_dtrsm(CblasColMajor, CblasRight, side, CblasNoTrans, diagonal, more, n, 1, (double *)work, n, (double *)x, more);
+    else cblas_strsm(CblasColMajor, CblasRight, side, CblasNoTrans, diagonal, more, n, 1, (float *)work, n, (float *)x, more);
+  }
+  for (int r = n - 1; r >= 0; r--) exchange(x + (size_t)r * row, x + (size_t)(pivot[r] - 1) * row, row);
   return 0;
 }
 
@@ -232,8 +245,7 @@ static size_t work_of(ty_matrices *j) {
   int info, ints = 0;
   const char *uplo = "U";
   switch (id) {
-    case TY_OP_solve_system: return square + rounded((size_t)n * (size_t)j->more * size) + rounded((size_t)n * sizeof(int));
-    case TY_OP_determinant: case TY_OP_log_determinant: return square + rounded((size_t)n * sizeof(int));
+    case TY_OP_solve_system: case TY_OP_determinant: case TY_OP_log_determinant: return square + rounded((size_t)n * sizeof(int));
     case TY_OP_lu_factors: return square + rounded((size_t)k * sizeof(int));
     case TY_OP_invert:
       if (j->k) dgetri_(&n, NULL, &n, NULL, want, &ask, &info);
