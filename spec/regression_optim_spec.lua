@@ -307,4 +307,68 @@ describe("regressions of optimizers: they", function()
     assert.equal(0.1, None({ones(1)}, {weight_decay = 0.1}).param_groups[1].weight_decay)
     helper.fails("momentum must be a number", optim.SGD:extend("Same", {momentum = 0.9}), {ones(1)}, {momentum = "x"})
   end)
+
+  it("own optimizers that step by themselves load their states as they were", function()
+    local Own = optim.Optimizer:extend("Own", {lr = 0.1})
+    function Own:step()
+      for _, p in ipairs(self.param_groups[1].params) do
+        local s = self.state[p] or {step = tycho.tensor(0), count = 0, left = tycho.zeros(2, 2)}
+        self.state[p] = s
+        s.step:add_(1)
+        s.count = s.count + 1
+        s.left:add_(s.step)
+      end
+    end
+    local net = nn.Linear(3, 2)
+    local a, b = Own(net:parameters()), Own(net:parameters())
+    a:step()
+    a:step()
+    b:load_state_dict(a:state_dict())
+    for _ = 1, 3 do
+      a:step()
+      b:step()
+    end
+    for _, p in ipairs(net:parameters()) do
+      local s, t = a.state[p], b.state[p]
+      assert.equal(5, t.step:item())
+      assert.equal("float32", t.step.dtype)
+      assert.equal(5, t.count)
+      assert.is_true(s.left:equal(t.left))
+    end
+    local Steps = optim.Optimizer:extend("Steps", {lr = 0.1})
+    function Steps:step()
+      for _, p in ipairs(self.param_groups[1].params) do
+        self.state[p] = self.state[p] or {step = 0}
+        self.state[p].step = self.state[p].step + 1
+      end
+    end
+    local c, d = Steps(net:parameters()), Steps(net:parameters())
+    c:step()
+    d:load_state_dict(c:state_dict())
+    d:step()
+    assert.equal(2, d.state[net.weight].step)
+    local Sgd = optim.SGD:extend("Sgd")                  -- steps as SGD does, and more
+    function Sgd:step(...)
+      optim.SGD.step(self, ...)
+      for _, p in ipairs(self.param_groups[1].params) do self.state[p].seen = tycho.ones(1, 4) end
+    end
+    local function one(o)
+      o:zero_grad()
+      net(tycho.ones(1, 3)):sum():backward()
+      o:step()
+    end
+    local e, f = Sgd(net:parameters(), {lr = 0.1, momentum = 0.9}), Sgd(net:parameters(), {lr = 0.1, momentum = 0.9})
+    one(e)
+    one(e)
+    f:load_state_dict(e:state_dict())
+    one(f)
+    assert.equal(3, f.state[net.bias].step:item())
+    assert.is_true(rawequal(f.state[net.bias].step, f.state[net.weight].step))
+    assert.equal("1x4", tostring(f.state[net.bias].seen.shape))
+    fails("'momentum_buffer' of parameter 1 has shape 3; it must be 2x3", f.load_state_dict, f, (function()
+      local s = e:state_dict()
+      s.state[1].momentum_buffer = tycho.ones(3)
+      return s
+    end)())
+  end)
 end)

@@ -484,4 +484,18 @@ describe("users' pruned weight", function()
     assert.same({2, 2}, x.grad:totable())
     helper.fails("Sequential: a module is needed, got a table", tycho.nn.Sequential, twice)
   end)
+
+  it("a convolution's class may compute its weight", function()
+    local Standardised = tycho.nn.Conv2d:extend("Standardised")
+    function Standardised:forward(x)
+      local w = self.weight
+      return self:_conv_forward(x, w - w:mean({2, 3, 4}, {keepdim = true}), self.bias)
+    end
+    local conv = Standardised(3, 4, 3, {padding = 1, padding_mode = "reflect"})
+    local plain = tycho.nn.Conv2d(3, 4, 3, {padding = 1, padding_mode = "reflect"})
+    plain:load_state_dict(conv:state_dict())
+    tycho.no_grad(function() plain.weight:sub_(plain.weight:mean({2, 3, 4}, {keepdim = true})) end)
+    local x = tycho.randn(2, 3, 5, 5)
+    close(conv(x), plain(x))
+  end)
 end)

@@ -354,14 +354,16 @@ local function conv(name, dims, transposed)
     end
   else
     local fn = "conv" .. dims .. "d"
-    function Conv:forward(x)
+    function Conv:forward(x) return self:_conv_forward(x, self.weight, self.bias) end
+    -- forward with another weight and bias, by PyTorch's name, for classes that compute them
+    function Conv:_conv_forward(x, weight, bias)
       local padding = self.padding
       if self.padding_mode ~= "zeros" or self.uneven then
         local p = {}
         for i = dims, 1, -1 do p[#p + 1], p[#p + 2] = padding[i], padding[i] + (self.uneven and self.uneven[i] or 0) end
         x, padding = F.pad(x, p, {mode = self.padding_mode == "zeros" and "constant" or self.padding_mode}), many("padding", 0, 0)
       end
-      return F[fn](x, self.weight, self.bias, plain(self.stride), plain(padding), plain(self.dilation), self.groups)
+      return F[fn](x, weight, bias, plain(self.stride), plain(padding), plain(self.dilation), self.groups)
     end
   end
   function Conv:extra_repr()

@@ -183,6 +183,12 @@ local function new_class(name, defaults, own)
     local last = args[args.n]
     if options.has_names(last) then
       args[args.n] = without_theirs(name, last, known)
+      for k in pairs(own and args[args.n] or {}) do
+        if known[k] == nil and options.suggest(k, known) == "" then
+          fail("%s: unknown option '%s'; an optimizer of your own has those that it names: extend(\"%s\", {%s = default, ...})", name,
+            tostring(k), name, tostring(k))
+        end
+      end
     end
     signature = signature or signature_of(class, defaults)
     local o = options.arguments(name, signature, unpack(args, 1, args.n))
