@@ -2,26 +2,45 @@
 #define LANES ((int)(TY_VECTOR / sizeof(T)))
 typedef T FN(vector) __attribute__((vector_size(TY_VECTOR)));
 
+#if !defined __AVX512F__
+TY_INLINE FN(vector) FN(take)(const T *p, int64_t n) {
+  FN(vector) v = {0};
+  if (n == LANES) memcpy(&v, p, TY_VECTOR);
+  else for (int c = 0; c < n; c++) v[c] = p[c];
+  return v;
+}
+TY_INLINE void FN(give)(T *p, FN(vector) v, int64_t n) {
+  if (n == LANES) memcpy(p, &v, TY_VECTOR);
+  else for (int c = 0; c < n; c++) p[c] = v[c];
+}
+#endif
+
 /* rows x `vectors` vectors of o, from row i and column j on, of which `width` columns exist; b: rows of ldb elements, from column j on. */
 TY_INLINE void FN(tile)(const int rows, const int vectors, const ty_small_product *p, const T *b, int64_t ldb, int64_t i, int64_t j,
   int64_t width) {
   FN(vector) sum[MOST_ROWS][2], at[2];
   const T *a = (const T *)p->a + i * p->ar;
+  int64_t n[2], have[2];                   /* columns in each vector, and those that b has there: all where it was copied */
+  for (int v = 0; v < 2; v++) {
+    n[v] = TY_MIN(LANES, width - v * LANES);
+    have[v] = PARTS ? n[v] : LANES;
+  }
+#pragma GCC unroll 12
   for (int r = 0; r < rows; r++)
     for (int v = 0; v < vectors; v++) sum[r][v] = (FN(vector)){0};
   for (int64_t e = 0; e < p->k; e++, b += ldb) {
-    for (int v = 0; v < vectors; v++) memcpy(&at[v], b + v * LANES, TY_VECTOR);
+    for (int v = 0; v < vectors; v++) at[v] = FN(take)(b + v * LANES, have[v]);
+#pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
       const T by = a[r * p->ar + e * p->ac];
       for (int v = 0; v < vectors; v++) sum[r][v] += by * at[v];
     }
   }
+#pragma GCC unroll 12
   for (int r = 0; r < rows; r++)
     for (int v = 0; v < vectors; v++) {
       T *o = (T *)p->o + (i + r) * p->ldo + j + v * LANES;
-      const int64_t n = TY_MIN(LANES, width - v * LANES);
-      if (n == LANES && p->beta == 0) { memcpy(o, &sum[r][v], TY_VECTOR); continue; }
-      for (int c = 0; c < n; c++) o[c] = p->beta == 0 ? sum[r][v][c] : sum[r][v][c] + (T)p->beta * o[c];
+      FN(give)(o, p->beta == 0 ? sum[r][v] : sum[r][v] + (T)p->beta * FN(take)(o, n[v]), n[v]);
     }
 }
 
@@ -29,14 +48,14 @@ TY_INLINE void FN(panel)(const int vectors, const ty_small_product *p, const T *
   const int64_t tiles = (p->m + MOST_ROWS - 1) / MOST_ROWS;
   for (int64_t t = 0; t < tiles; t++) {
     const int64_t i = p->m * t / tiles;
+#define ROWS(n) case n: FN(tile)(n, vectors, p, b, ldb, i, j, width); break;
     switch (p->m * (t + 1) / tiles - i) {
-      case 1: FN(tile)(1, vectors, p, b, ldb, i, j, width); break;
-      case 2: FN(tile)(2, vectors, p, b, ldb, i, j, width); break;
-      case 3: FN(tile)(3, vectors, p, b, ldb, i, j, width); break;
-      case 4: FN(tile)(4, vectors, p, b, ldb, i, j, width); break;
-      case 5: FN(tile)(5, vectors, p, b, ldb, i, j, width); break;
-      default: FN(tile)(6, vectors, p, b, ldb, i, j, width);
+      ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
+#if MOST_ROWS > 6
+      ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+#endif
     }
+#undef ROWS
   }
 }
 
@@ -47,7 +66,7 @@ static void FN(product)(const ty_small_product *p) {
     n = TY_MIN(vectors * LANES, p->n - j);
     const T *b = (const T *)p->b + (p->turned ? j * p->ldb : j);
     int64_t ldb = p->ldb;
-    if (p->turned || n < vectors * LANES) {
+    if (p->turned || (!PARTS && n < vectors * LANES)) {
       ldb = vectors * LANES;
       if (n < ldb) memset(packed, 0, sizeof(T) * (size_t)(p->k * ldb));
       if (p->turned) TY_OF_SIZE(ty_cpu_loops()->transpose, sizeof(T))(packed, ldb, b, p->ldb, n, p->k);
