@@ -14,6 +14,8 @@
   void p##potrf_(const char *uplo, const int *n, T *a, const int *lda, int *info, size_t); \
   void p##getrf_(const int *m, const int *n, T *a, const int *lda, int *pivot, int *info); \
   void p##getri_(const int *n, T *a, const int *lda, const int *pivot, T *work, const int *lwork, int *info); \
+  void p##getrs_(const char *trans, const int *n, const int *nrhs, const T *a, const int *lda, \
+                 const int *pivot, T *b, const int *ldb, int *info, size_t); \
   void p##geqrf_(const int *m, const int *n, T *a, const int *lda, T *tau, T *work, const int *lwork, int *info); \
   void p##orgqr_(const int *m, const int *n, const int *k, T *a, const int *lda, const T *tau, T *work, const int *lwork, int *info); \
   void p##syevd_(const char *job, const char *uplo, const int *n, T *a, const int *lda, T *w, T *work, \
@@ -82,25 +84,37 @@ static int invert(const ty_matrices *j, int64_t i, char *work) {
 }
 
 /* The factors are of A^T = P L U, so A x = b is x^T P L U = b^T, and to LAPACK row-major x and b are x^T and b^T. */
-static int solve(const ty_matrices *j, int64_t i, char *work) {
+static void solve_rows(const ty_matrices *j, const char *lu, const int *pivot, char *x) {
   const int n = j->rows, more = j->more;
   const size_t row = (size_t)more * (size_t)j->size;
-  char *x = j->out + i * j->step_out;
-  int *pivot = (int *)(work + rounded((size_t)n * (size_t)n * (size_t)j->size));
-  const int info = factor(j, i, work, pivot);
-  if (info) {
-    memset(x, 0xff, (size_t)j->step_out);                                        /* NaN */
-    return info;
-  }
-  memcpy(x, j->b + i * j->step_b, (size_t)j->step_out);
-  for (int unit = 0; unit < 2 && more; unit++) {
+  for (int unit = 0; unit < 2; unit++) {
     const enum CBLAS_UPLO side = unit ? CblasLower : CblasUpper;
     const enum CBLAS_DIAG diagonal = unit ? CblasUnit : CblasNonUnit;
-    if (j->k) cblas_dtrsm(CblasColMajor, CblasRight, side, CblasNoTrans, diagonal, more, n, 1, (double *)work, n, (double *)x, more);
-    else cblas_strsm(CblasColMajor, CblasRight, side, CblasNoTrans, diagonal, more, n, 1, (float *)work, n, (float *)x, more);
+    if (j->k) cblas_dtrsm(CblasColMajor, CblasRight, side, CblasNoTrans, diagonal, more, n, 1, (const double *)lu, n, (double *)x, more);
+    else cblas_strsm(CblasColMajor, CblasRight, side, CblasNoTrans, diagonal, more, n, 1, (const float *)lu, n, (float *)x, more);
   }
   for (int r = n - 1; r >= 0; r--) exchange(x + (size_t)r * row, x + (size_t)(pivot[r] - 1) * row, row);
-  return 0;
+}
+
+#define FEW 16                   /* columns for which getrs, on their transposes, is faster */
+
+static int solve(const ty_matrices *j, int64_t i, char *work) {
+  const int n = j->rows, more = j->more;
+  const char *b = j->b + i * j->step_b;
+  char *x = j->out + i * j->step_out, *turned = work + rounded((size_t)n * (size_t)n * (size_t)j->size);
+  int *pivot = (int *)(turned + rounded((size_t)n * (size_t)FEW * (size_t)j->size)), wrong;
+  const int info = factor(j, i, work, pivot);
+  if (info) memset(x, 0xff, (size_t)j->step_out);                                /* NaN */
+  else if (more > FEW) {
+    memcpy(x, b, (size_t)j->step_out);
+    solve_rows(j, work, pivot, x);
+  } else {
+    turn(j, turned, b, n, more);
+    if (j->k) dgetrs_("T", &n, &more, (double *)work, &n, pivot, (double *)turned, &n, &wrong, 1);
+    else sgetrs_("T", &n, &more, (float *)work, &n, pivot, (float *)turned, &n, &wrong, 1);
+    turn(j, x, turned, more, n);
+  }
+  return info;
 }
 
 bool ty_order_rows(int64_t *order, int m, const int64_t *exchanged, int k) {
@@ -245,7 +259,8 @@ static size_t work_of(ty_matrices *j) {
   int info, ints = 0;
   const char *uplo = "U";
   switch (id) {
-    case TY_OP_solve_system: case TY_OP_determinant: case TY_OP_log_determinant: return square + rounded((size_t)n * sizeof(int));
+    case TY_OP_solve_system: return square + rounded((size_t)n * FEW * size) + rounded((size_t)n * sizeof(int));
+    case TY_OP_determinant: case TY_OP_log_determinant: return square + rounded((size_t)n * sizeof(int));
     case TY_OP_lu_factors: return square + rounded((size_t)k * sizeof(int));
     case TY_OP_invert:
       if (j->k) dgetri_(&n, NULL, &n, NULL, want, &ask, &info);

@@ -23,9 +23,9 @@
 /* take and give: the first n elements of a vector in memory. */
 #ifdef __AVX512F__
 #define PARTS true
-#define MASK(n) ((1u << (n)) - 1)
-TY_INLINE __m512 take_f32(const float *p, int64_t n) { return _mm512_maskz_loadu_ps((__mmask16)MASK(n), p); }
-TY_INLINE __m512d take_f64(const double *p, int64_t n) { return _mm512_maskz_loadu_pd((__mmask8)MASK(n), p); }
+#define MASK(n) ((1u << (n)) - 1)          /* constant where n is, and then no mask is used */
+TY_INLINE __m512 take_f32(const float *p, int64_t n) { return n == 16 ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps((__mmask16)MASK(n), p); }
+TY_INLINE __m512d take_f64(const double *p, int64_t n) { return n == 8 ? _mm512_loadu_pd(p) : _mm512_maskz_loadu_pd((__mmask8)MASK(n), p); }
 TY_INLINE void give_f32(float *p, __m512 v, int64_t n) { _mm512_mask_storeu_ps(p, (__mmask16)MASK(n), v); }
 TY_INLINE void give_f64(double *p, __m512d v, int64_t n) { _mm512_mask_storeu_pd(p, (__mmask8)MASK(n), v); }
 #else

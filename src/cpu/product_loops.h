@@ -16,20 +16,17 @@ TY_INLINE void FN(give)(T *p, FN(vector) v, int64_t n) {
 #endif
 
 /* rows x `vectors` vectors of o, from row i and column j on, of which `width` columns exist; b: rows of ldb elements, from column j on. */
-TY_INLINE void FN(tile)(const int rows, const int vectors, const ty_small_product *p, const T *b, int64_t ldb, int64_t i, int64_t j,
-  int64_t width) {
+TY_INLINE void FN(tile)(const int rows, const int vectors, const bool parts, const ty_small_product *p, const T *b, int64_t ldb, int64_t i,
+  int64_t j, int64_t width) {
   FN(vector) sum[MOST_ROWS][2], at[2];
   const T *a = (const T *)p->a + i * p->ar;
-  int64_t n[2], have[2];                   /* columns in each vector, and those that b has there: all where it was copied */
-  for (int v = 0; v < 2; v++) {
-    n[v] = TY_MIN(LANES, width - v * LANES);
-    have[v] = PARTS ? n[v] : LANES;
-  }
+  int64_t n[2];                            /* columns in each vector; parts: the last may have fewer than LANES */
+  for (int v = 0; v < 2; v++) n[v] = parts && v == vectors - 1 ? width - v * LANES : LANES;
 #pragma GCC unroll 12
   for (int r = 0; r < rows; r++)
     for (int v = 0; v < vectors; v++) sum[r][v] = (FN(vector)){0};
   for (int64_t e = 0; e < p->k; e++, b += ldb) {
-    for (int v = 0; v < vectors; v++) at[v] = FN(take)(b + v * LANES, have[v]);
+    for (int v = 0; v < vectors; v++) at[v] = FN(take)(b + v * LANES, PARTS ? n[v] : LANES);            /* a copy of b has them all */
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
       const T by = a[r * p->ar + e * p->ac];
@@ -44,11 +41,12 @@ TY_INLINE void FN(tile)(const int rows, const int vectors, const ty_small_produc
     }
 }
 
-TY_INLINE void FN(panel)(const int vectors, const ty_small_product *p, const T *b, int64_t ldb, int64_t j, int64_t width) {
+TY_INLINE void FN(panel)(const int vectors, const bool parts, const ty_small_product *p, const T *b, int64_t ldb, int64_t j,
+  int64_t width) {
   const int64_t tiles = (p->m + MOST_ROWS - 1) / MOST_ROWS;
   for (int64_t t = 0; t < tiles; t++) {
     const int64_t i = p->m * t / tiles;
-#define ROWS(n) case n: FN(tile)(n, vectors, p, b, ldb, i, j, width); break;
+#define ROWS(n) case n: FN(tile)(n, vectors, parts, p, b, ldb, i, j, width); break;
     switch (p->m * (t + 1) / tiles - i) {
       ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
 #if MOST_ROWS > 6
@@ -73,8 +71,12 @@ static void FN(product)(const ty_small_product *p) {
       else for (int64_t e = 0; e < p->k; e++) memcpy(packed + e * ldb, b + e * p->ldb, sizeof(T) * (size_t)n);
       b = packed;
     }
-    if (vectors == 2) FN(panel)(2, p, b, ldb, j, n);
-    else FN(panel)(1, p, b, ldb, j, n);
+    switch (2 * vectors + (n < vectors * LANES)) {
+      case 5: FN(panel)(2, true, p, b, ldb, j, n); break;
+      case 4: FN(panel)(2, false, p, b, ldb, j, n); break;
+      case 3: FN(panel)(1, true, p, b, ldb, j, n); break;
+      default: FN(panel)(1, false, p, b, ldb, j, n);
+    }
   }
 }
 #undef LANES
