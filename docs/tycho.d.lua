@@ -6018,17 +6018,17 @@ function tycho.slogdet(x) end
 ---@return tycho.Tensor
 function Tensor:slogdet() end
 
---- `(x)` determinants of square matrices; within vmap and compile a singular one has a gradient of NaN
+--- `(x)` determinants of square matrices; within vmap and compile a singular one has a gradient of NaN; second derivatives of a singular one are right where its singular values differ
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.det(x) end
 
---- `(x)` determinants of square matrices; within vmap and compile a singular one has a gradient of NaN
+--- `(x)` determinants of square matrices; within vmap and compile a singular one has a gradient of NaN; second derivatives of a singular one are right where its singular values differ
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.det(x) end
 
---- determinants of square matrices; within vmap and compile a singular one has a gradient of NaN
+--- determinants of square matrices; within vmap and compile a singular one has a gradient of NaN; second derivatives of a singular one are right where its singular values differ
 ---@return tycho.Tensor
 function Tensor:det() end
 

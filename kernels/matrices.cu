@@ -18,8 +18,9 @@ static __device__ __forceinline__ double root(double x) { return sqrt(x); }
 
 /* The first row from k on whose element in column k is the largest; each warp finds it for itself. */
 template <class T> static __device__ int pivot_row(const T *m, int n, int k) {
-  T most = -1;
+  T most = m[k * n + k];                   /* NaN stays */
   int at = k;
+  most = most < 0 ? -most : most;
   for (int r = k + lane_of(); r < n; r += WARP) {
     const T v = m[r * n + k], size = v < 0 ? -v : v;
     if (size > most) { most = size; at = r; }

@@ -499,8 +499,20 @@ describe("a trace of a model that takes multiples of a number", function()
     local wide = tycho.randn(3, 4)
     local function parts(x) return x:contiguous():as_strided({2, 2}, {1, 1}) end
     assert.is_true(tycho.jit.trace(parts, tycho.randn(4, 3))(wide:t()):equal(parts(wide:t())))
+    -- but not where it writes to them, or asks for their layout
     local function flat(x) return x:reshape(-1):add_(1) end
-    assert.is_true(tycho.jit.trace(flat, tycho.randn(4, 3))(wide:t()):equal(wide:t():reshape(-1) + 1))
+    local function writes(x)
+      x:add_(1)
+      return x:contiguous():view(-1) * 1
+    end
+    local function asks(x) return x:is_contiguous() and x + 1 or x - 1 end
+    for _, fn in ipairs {flat, writes, asks} do
+      local t = jit.trace(fn, tycho.randn(4, 3))
+      helper.fails("argument 1 isn't contiguous", t, wide:t())
+      local y = tycho.randn(4, 3)
+      local z = y:clone()
+      assert.is_true(t(y):equal(fn(z)) and y:equal(z))
+    end
     helper.fails("has shape 2; the trace was made for ()", tycho.jit.trace(function(x) return x * 2 end, tycho.tensor(3)), tycho.ones(2))
   end)
 end)

@@ -344,6 +344,9 @@ describe("regressions of second derivatives", function()
     local many = tycho.randn(20, 3, 3, f64)
     many[{ {}, 3 }] = many[{ {}, 1 }] * 2 + many[{ {}, 2 }] * 0.37
     assert.is_true(tycho.autograd.gradcheck(linalg.det, {many:clone():requires_grad_()}))
+    assert.is_true(tycho.autograd.gradgradcheck(linalg.det, {leaf {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}}))      -- 0 but for rounding
+    local beside = leaf {{{1, 2}, {2, 4}}, {{nan, 0}, {0, 2}}}
+    is({{4, -2}, {-2, 1}}, tycho.grad(linalg.det(beside):sum(), beside)[1], 1e-12)
     local exactly = leaf {{{1, 2, 0}, {3, 5, 0}, {5, 6, 0}}, {{2, 1, 0}, {1, 3, 1}, {0, 1, 4}}, {{1, 2, 3}, {0, 0, 0}, {4, 1, 6}}}
     assert.is_true(tycho.autograd.gradgradcheck(linalg.det, {exactly}))
   end)

@@ -192,6 +192,14 @@ ty_dtype ty_result_dtype(const ty_operand *in, int n) {
   return combine(best[0], low);
 }
 
+/* A number that no element exceeds becomes the dtype's last one: it doesn't matter to a minimum; lower ones likewise to a maximum. */
+static void within(ty_operand *v, ty_dtype d, bool minimum) {
+  const int64_t last = d == TY_U8 ? UINT8_MAX : d == TY_I32 ? INT32_MAX : INT64_MAX,
+    first = d == TY_U8 ? 0 : d == TY_I32 ? INT32_MIN : INT64_MIN;
+  if (minimum && v->i > last) *v = ty_operand_int(last);
+  if (!minimum && v->i < first) *v = ty_operand_int(first);
+}
+
 ty_status ty_infer_pointwise(ty_call *c) {
   ty_meta *m = &c->meta[0];
   const ty_tensor *first = NULL;
@@ -226,9 +234,12 @@ ty_status ty_infer_pointwise(ty_call *c) {
   if (rule == TY_D_FIRST) TY_TRY(ty_need_fitting(c, c->nin - 1, d));
   const bool picks = rule == TY_D_WHERE || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum;       /* the result is an operand */
   for (int i = 0; picks && !ty_is_float(d) && i < c->nin; i++) {
+    if (c->in[i].kind != TY_INT) continue;
+    if (rule != TY_D_WHERE) within(&c->in[i], d, c->op->id == TY_OP_minimum);
     TY_TRY(ty_need_fitting(c, i, d));
-    if (d == TY_U8 && c->in[i].kind == TY_INT && c->in[i].i < 0)
-      return ty_fail(c, "argument %d is %lld, which %s can't hold", ty_position(c, i), (long long)c->in[i].i, ty_dtype_names[d]);
+    if (d == TY_U8 && c->in[i].i < 0)                    /* which fills may have */
+      return ty_fail(c, "argument %d (%s) %lld is out of range for %s", ty_position(c, i), ty_operand_param(c->op, i)->name,
+        (long long)c->in[i].i, ty_dtype_names[d]);
   }
   if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_operand_int(value->f != 0);   /* a fraction is true, too */
   c->compute = ty_compute_dtype(d);

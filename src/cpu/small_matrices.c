@@ -1,7 +1,7 @@
 /* Linear algebra of many small matrices, TY_MATRICES of them at a time: for these LAPACK's calls cost more than what they compute.
  *
- * Idea: matrices are transposed so that their elements lie side by side (matrix_loops.c), and results back. Invariant: the same results
- * whatever matrices stand beside one, for the same steps in the same order. */
+ * Idea: matrices are transposed so that their elements lie side by side (matrix_loops.c), and results back. Invariant: how many
+ * matrices there are may decide between this and LAPACK; which ones stand beside one changes nothing. */
 #include <math.h>
 #include <string.h>
 #include "linalg.h"

@@ -30,7 +30,9 @@ local KERNELS = {[ops.cholesky_factor] = true, [ops.solve_system] = true, [ops.s
 -- An op of class linalg, for operands on any device.
 local function computed(op, x, ...)
   local device = x.device
-  if device == "cpu" or KERNELS[op] and rows(x) == cols(x) and cols(x) <= MOST then return op(x, ...) end
+  local b = ...
+  local few = not core.is_tensor(b) or M.numel(b) < 2 ^ 31
+  if device == "cpu" or KERNELS[op] and rows(x) == cols(x) and cols(x) <= MOST and few then return op(x, ...) end
   local function back(y, ...)
     if y == nil then return end
     return M.to(y, device), back(...)
@@ -49,7 +51,7 @@ local function informed(name, op, why, x, ...)
     local all = M.totable(M.flatten(info))
     local at = 1
     while all[at] == 0 do at = at + 1 end
-    fail(name, "%s " .. why, M.dim(info) == 0 and "the matrix" or ("matrix %d of the batch"):format(at), all[at])
+    fail(name, "%s " .. why, M.numel(info) == 1 and "the matrix" or ("matrix %d of the batch"):format(at), all[at])
   end
   return y, info
 end
@@ -232,26 +234,36 @@ local function cofactors(x)
   local others = ops.masked_fill(ops.expand(M.unsqueeze(s, -2), x.shape), ops.eye(n, {dtype = "bool", device = x.device}), 1)
   return ops.matmul(u * M.unsqueeze(ops.prod(others, -1) * M.unsqueeze(su * sv, -1), -2), v)
 end
--- 0, with the gradient of a singular matrix's determinant, which can't use an inverse
+-- Whether a determinant is 0 but for rounding, beside the product of the rows' norms, which it is at most.
+local function is_singular(x, det)
+  local most = ops.prod(ops.sqrt(ops.sum(ops.square(M.double(x)), -1)), -1)
+  return ops.logical_and(ops.le(ops.abs(M.double(det)), most * (cols(x) * lib.EPS[x.dtype])), ops.lt(most, math.huge))
+end
+-- det, the determinant of x, with its gradient where x is singular, which can't use an inverse
 local singular_determinant
-local function determinant_of_singular(x)
+local function determinant_of_singular(x, det)
   singular_determinant = singular_determinant or require("tycho.autograd").Function {
-    forward = function(ctx, a)
+    forward = function(ctx, a, value)
       ctx:save_for_backward(a)
-      return ops.select(ops.select(ops.mul(a, 0), -1, 1), -1, 1)
+      return ops.clone(value)
     end,
     backward = function(ctx, g) return M.unsqueeze(M.unsqueeze(g, -1), -1) * cofactors((ctx:saved_tensors())) end}
-  return singular_determinant(x)
+  return singular_determinant(x, det)
 end
-def("linalg.det", "x", "determinants of square matrices; within vmap and compile a singular one has a gradient of NaN", function(x)
-  need_square("linalg.det", x)
-  local det = computed(ops.determinant, x)
-  if not x.requires_grad or not lib.reads() then return det end
-  local singular = ops.eq(M.detach(det), 0)
-  if not M.item(ops.any(singular)) then return det end
-  local those = M.unsqueeze(M.unsqueeze(singular, -1), -1)
-  return ops.where(singular, determinant_of_singular(x), computed(ops.determinant, ops.where(those, eye(cols(x), x), x)))
-end, NO_METHOD)
+def("linalg.det",
+  "x",
+  "determinants of square matrices; within vmap and compile a singular one has a gradient of NaN; second derivatives of a singular one \z
+    are right where its singular values differ",
+  function(x)
+    need_square("linalg.det", x)
+    local det = computed(ops.determinant, x)
+    if not x.requires_grad or not lib.reads() then return det end
+    local singular = is_singular(M.detach(x), M.detach(det))
+    if not M.item(ops.any(singular)) then return det end
+    local those, one = M.unsqueeze(M.unsqueeze(singular, -1), -1), eye(cols(x), x)
+    local of_singular = determinant_of_singular(ops.where(those, x, one), ops.where(singular, det:detach(), 1))
+    return ops.where(singular, of_singular, computed(ops.determinant, ops.where(those, one, x)))
+  end, NO_METHOD)
 local function lstsq(a, b)
   need_matrix("linalg.lstsq", a)
   local vector = M.dim(b) == M.dim(a) - 1

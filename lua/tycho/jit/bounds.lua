@@ -7,6 +7,7 @@
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local module = require "tycho.nn.module"
+local P = require "tycho.jit.program"
 local sizes_of = require "tycho.jit.sizes"
 local ops, M = core.ops, core.methods
 
@@ -160,26 +161,35 @@ local function note_dtype(p, trial, whole, traced, of_tensors)
   p.one_dtype = not (same_in "float64" and same_in "float32") or nil
 end
 
--- Sets p.contiguous if the model makes contiguous what it is given, of which the trace knows nothing where the example was so.
-local function note_layout(p, trial)
-  local inputs = {unpack(trial.copies)}
-  for i, x in ipairs(inputs) do
-    if M.dim(x) > 1 and M.is_contiguous(x) then inputs[i] = M.transpose(M.contiguous(M.transpose(x, 1, -1)), 1, -1) end
+-- Sets p.contiguous if the model makes contiguous what it is given, of which the trace knows nothing where the example was so; p.one_layout
+-- if it does other things with other layouts, or writes to its inputs. writes: whether the trace does.
+local function note_layout(p, trial, writes)
+  local function same()
+    local inputs = {unpack(trial.copies)}
+    for i, x in ipairs(inputs) do
+      if M.dim(x) > 1 and M.is_contiguous(x) then inputs[i] = M.transpose(M.contiguous(M.transpose(x, 1, -1)), 1, -1) end
+    end
+    return trial:same_results(inputs)
   end
-  p.contiguous = not trial:same_results(inputs) or nil
+  if same() then return end
+  p.contiguous = not writes or nil
+  if p.contiguous and same() then return end
+  p.contiguous, p.one_layout = nil, true
 end
 
 -- Sets p.bounds: for variables where the traced model gives other results than the model with some sizes, the least and the most that are
--- right, as far as they were tried; p.one_dtype and p.contiguous. whole, traced: the model and its trace; of_tensors(fn): fn, called with
--- copies; changed: the trace's own tensors that it changes.
+-- right, as far as they were tried; p.one_dtype, p.contiguous, p.one_layout. whole, traced: the model and its trace; of_tensors(fn): fn,
+-- called with copies; changed: the trace's own tensors that it changes.
 local function note_bounds(p, attempt, whole, traced, of_tensors, copies, variables, changed)
   local trial = setmetatable({attempt = attempt, model = of_tensors(whole), traced = of_tensors(traced), copies = copies,
     restore = sizes_of.recopying(changed), seconds = 0, elements = 0}, Trial)
   if not trial:right {} then return end                  -- such as a model whose results differ in each call
-  note_dtype(p, trial, whole, traced, of_tensors)
-  note_layout(p, trial)
   if trial.seconds < limits.seconds then trial:right {} end          -- without what is loaded or compiled at the first time
   trial.own_seconds, trial.own_elements = trial.seconds, trial.elements
+  if trial:is_short(2) then
+    note_dtype(p, trial, whole, traced, of_tensors)
+    note_layout(p, trial, (P.changed(p.nodes)))
+  end
   for _, v in ipairs(variables) do try_far(trial, v, try_near(trial, v)) end
   for i, v in ipairs(variables) do
     for k = i + 1, #variables do try_pair(trial, v, variables[k]) end

@@ -137,6 +137,10 @@ local function sizes_of_call(self, p, given)
       fail("Traced: %s is %s; the trace was made for %s: with other dtypes the model does other than what was traced", shown_input(p, i),
         x.dtype, want.dtype)
     end
+    if p.one_layout and not M.is_contiguous(x) then
+      fail("Traced: %s isn't contiguous; with other layouts the model does other than what was traced: give it contiguous()",
+        shown_input(p, i))
+    end
   end
   for _, b in ipairs(p.bounds or {}) do
     local size, i, d = sizes[b.dim], P.input_and_dim(b.dim > 0 and b.dim or P.batch_dim(p, 1))
@@ -265,7 +269,7 @@ function Traced:save(path, more)
   core.write_safetensors(path, names, data,
     core.json_encode {tycho_program = {version = P.version(p), inputs = p.inputs, tensors = entries, nodes = nodes, results = p.results,
     takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, members = p.members, bounds = p.bounds, several = p.several,
-    one_dtype = p.one_dtype, contiguous = p.contiguous}})
+    one_dtype = p.one_dtype, contiguous = p.contiguous, one_layout = p.one_layout}})
 end
 
 local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops by their names in older files
