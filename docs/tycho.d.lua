@@ -5904,7 +5904,7 @@ function tycho.linalg.cholesky(x, options) end
 ---@return tycho.Tensor
 function tycho.linalg.cholesky_ex(x, options) end
 
---- `(x)` L below U of x with rows exchanged, in one matrix, and the row, from 1, that each was exchanged with
+--- `(x)` L below U of x with rows exchanged, in one matrix, and the row, from 1, that each was exchanged with; of singular matrices too
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.lu_factor(x) end

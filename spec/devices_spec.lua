@@ -7,6 +7,18 @@ describe("several devices", function()
   setup(function() tycho.set_default_device("cpu") end)
   teardown(function() tycho.set_default_device(helper.device) end)
 
+  it("draw the same numbers again for backward, wherever a checkpoint's function draws", function()
+    tycho.ones(1, {device = "cuda:1"})
+    for _, from in ipairs {"cpu", "cuda:0", "cuda:1"} do
+      for _, to in ipairs {"cuda:0", "cuda:1"} do
+        local x = tycho.ones(64, {device = from, requires_grad = true})
+        local y = tycho.utils.checkpoint(function(q) return tycho.nn.functional.dropout(q:to(to), {p = 0.5}) end, x)
+        y:sum():backward()
+        assert.is_true(y:detach():cpu():equal(x.grad:cpu()), from .. " to " .. to)
+      end
+    end
+  end)
+
   it("work beside one another", function()
     local one, two = tycho.cuda.Stream(1), tycho.cuda.Stream(1)
     one:wait_stream(two)

@@ -194,5 +194,17 @@ if cuda.is_available() then
       assert.equal(before, cuda.sync_count())
       assert.same({{1, 0, 0, 0}, {0, 0, 1, 0}}, y:totable())
     end)
+
+    it("gets memory that is there, though not for a whole segment", function()
+      cuda.empty_cache()
+      local _, total = cuda.mem_get_info()
+      local megabyte = 2 ^ 20
+      cuda.set_per_process_memory_fraction((cuda.memory_reserved() + 60 * megabyte) / total)
+      local held = tycho.zeros(48 * megabyte / 4, {device = device})
+      local ok, x = pcall(tycho.zeros, 9 * megabyte / 4, {device = device})
+      cuda.set_per_process_memory_fraction(1)
+      assert.is_true(ok, tostring(x))
+      assert.equal(0, (x[1] + held[1]))
+    end)
   end)
 end

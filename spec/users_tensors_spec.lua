@@ -335,4 +335,15 @@ describe("users' random numbers", function()
       tycho.zeros(3):expand(2, 3)[tycho.tensor({1}, {dtype = "int64"})] = 3
     end)
   end)
+
+  it("like another keep its layout, whatever is in them", function()
+    for _, x in ipairs {tycho.randn(2, 3, 4, 4):to {memory_format = "channels_last"}, tycho.randn(2, 4, 4, 3):permute(1, 4, 2, 3)} do
+      for _, name in ipairs {"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"} do
+        local y = tycho[name](x)
+        assert.is_true(y:is_contiguous "channels_last", name)
+        assert.equal(x.shape, y.shape)
+      end
+    end
+    assert.is_true(tycho.randn_like(tycho.randn(2, 3, 4, 4)):is_contiguous())
+  end)
 end)

@@ -26,7 +26,12 @@ local function generators(fresh, ...)
     local x = select(i, ...)
     note(core.is_tensor(x) and x.device)
   end
-  note(core.gpu.opened() and "cuda:" .. core.gpu.current_device())          -- fn may move its arguments there
+  if not core.gpu.opened() then return states end
+  note("cuda:" .. core.gpu.current_device())           -- fn may move its arguments there, or to others that the program uses
+  local one = core.gpu.device_count() == 1 or core.program.active() or core.gpu.capturing()
+  for i = 0, one and -1 or core.gpu.device_count() - 1 do
+    if core.gpu.memory_stats(i).reserved > 0 then note("cuda:" .. i) end
+  end
   return states
 end
 local function restore(states) for _, state in ipairs(states) do core.ops.set_rng_state(state) end end

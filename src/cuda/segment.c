@@ -157,8 +157,7 @@ static void trim(ty_heap *h, size_t size) {
 /* Whether reserved stays within the share of the memory with n bytes more. */
 static bool may_reserve(const ty_heap *h, size_t n) { return !h->share || (size_t)h->reserved + n <= h->most; }
 
-static ty_block *segment_new(ty_heap *h, bool small, size_t n, ty_stream *s, ty_mempool *home) {
-  const size_t size = !ty_cuda_cached() ? n : small ? SMALL_SEGMENT : n <= LARGE_SEGMENT / 2 ? LARGE_SEGMENT : up(n, SMALL_SEGMENT);
+static ty_block *segment_of(ty_heap *h, bool small, size_t size, ty_stream *s, ty_mempool *home) {
   trim(h, size);
   ty_block *b = may_reserve(h, size) ? calloc(1, sizeof *b) : NULL;
   void *p = NULL;
@@ -174,6 +173,14 @@ static ty_block *segment_new(ty_heap *h, bool small, size_t n, ty_stream *s, ty_
   segment_add(h, b);
   count_reserved(h, b, p, (long long)size);
   return b;
+}
+
+/* A new segment for n bytes, and for others where there is room for it. */
+static ty_block *segment_new(ty_heap *h, bool small, size_t n, ty_stream *s, ty_mempool *home) {
+  const size_t least = small ? SMALL_SEGMENT : up(n, SMALL_SEGMENT), most = n <= LARGE_SEGMENT / 2 && !small ? LARGE_SEGMENT : least;
+  if (!ty_cuda_cached()) return segment_of(h, small, n, s, home);
+  ty_block *b = segment_of(h, small, most, s, home);
+  return b || most == least ? b : segment_of(h, small, least, s, home);
 }
 
 /* A new expandable segment: addresses for all of the device's memory, and an eighth more against holes. */

@@ -92,7 +92,7 @@ local function parts_of(lu, order)
 end
 def("linalg.lu_factor",
   "x",
-  "L below U of x with rows exchanged, in one matrix, and the row, from 1, that each was exchanged with",
+  "L below U of x with rows exchanged, in one matrix, and the row, from 1, that each was exchanged with; of singular matrices too",
   function(x)
     local lu, pivots = computed(ops.lu_factors, x)
     return lu, pivots

@@ -185,7 +185,8 @@ def("nll_loss",
     local ok, values = pcall(ops.gather, rows, 2, M.unsqueeze(picked, 2))
     if not ok then
       local label = options.bare(values):match "index (%-?%d+) in argument"
-      fail("nll_loss", label and "label %s is not one of %d classes, 1 to %d" or values, label, rows.shape[2], rows.shape[2])
+      if not label then error(values, 0) end
+      fail("nll_loss", "label %s is not one of %d classes, 1 to %d", label, rows.shape[2], rows.shape[2])
     end
     local loss = ops.where(valid, -M.squeeze(values, 2), 0)
     if weight then loss = loss * ops.index(weight, {picked}, 1) end
