@@ -129,7 +129,7 @@ local function laid_out_as(x, make, requires_grad, pin_memory, format, value, sa
   elseif format == "channels_last" or (preserve and #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and
       M.is_contiguous(ops.permute(x, 1, 3, 4, 2))) then
     made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
-  elseif preserve and value == nil and M.is_channels_last(x) then made = ops.clone(make(s), {memory_format = "channels_last"})
+  elseif preserve and value == nil and #s == 4 and M.is_channels_last(x) then made = ops.clone(make(s), {memory_format = "channels_last"})
   else made = make(s) end
   if pin_memory then made = M.pin_memory(made) end
   return requires_grad and M.requires_grad_(made) or for_examples_of(x, made)

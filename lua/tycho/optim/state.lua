@@ -61,7 +61,7 @@ local function has_own(self, method)
   return of == self or rawget(of, "own") == true
 end
 -- Whether `step` in a parameter's state s is the library's count: where a program's own class steps by itself, it is a state like others,
--- unless the class, made of one of the library's, leaves the steps to that one.
+-- unless the class, made of one of the library's (which have no lr_unset), leaves the steps to that one.
 local function is_counted(self, s)
   if not has_own(self, "step") then return true end
   return self.lr_unset == nil and (s.step == nil or core.is_tensor(s.step) and s.step.dtype == "int64" and M.dim(s.step) == 0)
