@@ -371,4 +371,27 @@ describe("regressions of optimizers: they", function()
       return s
     end)())
   end)
+
+  it("with hooks, or steps that call the library's, step on after a load", function()
+    local net = nn.Linear(3, 2)
+    local function one(o)
+      o:zero_grad()
+      net(tycho.ones(1, 3)):sum():backward()
+      o:step()
+    end
+    local R = optim.Optimizer:extend("R", {lr = 0.1})
+    function R:rule(group, p, g, _, _, write) write(p, p - g * group.lr) end
+    local S = R:extend("S")
+    function S:step(...) return R.step(self, ...) end
+    for _, class in ipairs {R, S, optim.AdamW} do
+      local o = class(net:parameters())
+      o:register_step_post_hook(function() end)
+      one(o)
+      local d = o:state_dict()
+      if class == optim.AdamW then for _, s in pairs(d.state) do s.step = tycho.tensor(1) end end      -- as PyTorch's
+      o:load_state_dict(d)
+      one(o)
+      assert.equal(2, o.state[net.weight].step:item())
+    end
+  end)
 end)

@@ -156,6 +156,7 @@ function optim.Optimizer:extend(name, defaults)
   class.lr_unset = not (defaults and defaults.lr ~= nil)  -- an optimizer around another may leave the rate to that one
   class.new_state = class.no_state
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
+  class.no_rule = class.rule
   getmetatable(made).__newindex = class
   return made
 end

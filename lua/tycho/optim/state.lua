@@ -60,11 +60,10 @@ local function has_own(self, method)
   while rawget(of, method) == nil do of = getmetatable(of).__index end
   return of == self or rawget(of, "own") == true
 end
--- Whether `step` in a parameter's state s is the library's count: where a program's own class steps by itself, it is a state like others,
--- unless the class, made of one of the library's (which have no lr_unset), leaves the steps to that one.
-local function is_counted(self, s)
-  if not has_own(self, "step") then return true end
-  return self.lr_unset == nil and (s.step == nil or core.is_tensor(s.step) and s.step.dtype == "int64" and M.dim(s.step) == 0)
+-- Whether `step` in a parameter's state is the library's count. It is a state like others in a program's own class that steps by itself and
+-- has no rule, so that nothing of the library's counts.
+local function is_counted(self)
+  return not self:has_own_step() or self.lr_unset == nil or self.rule ~= self.no_rule
 end
 -- The state that parameter p begins with, to compare with a saved one. group: with all settings; s: the saved one.
 local function first_state(self, p, group, s)
@@ -109,7 +108,7 @@ function Optimizer:load_state_dict(d)
       n = n + 1
       local s = states[n]
       if s then
-        local t, counted = {}, is_counted(self, s)
+        local t, counted = {}, is_counted(self)
         for name, v in pairs(s) do
           local follows = FOLLOWS[name] and (counted or name ~= "step")
           if not follows and core.is_tensor(v) then
@@ -135,7 +134,7 @@ function Optimizer:load_state_dict(d)
     into_present(self.state, new)
     shared = setmetatable({}, {__mode = "k"})            -- some counts are the present ones now
     for _, s in pairs(new) do
-      if is_counted(self, s) then shared[s.step] = (shared[s.step] or 0) + 1 end
+      if is_counted(self) then shared[s.step] = (shared[s.step] or 0) + 1 end
     end
   end
   for i, group in ipairs(self.param_groups) do
@@ -187,7 +186,7 @@ function Optimizer:check_state_dict(d)
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d must be a table, got %s", n, type(s)) end
       local fresh, present = s and own_state and first_state(self, p, settings_of[i], s) or {}, self.state[p] or {}
-      local counted = s and is_counted(self, s)
+      local counted = s and is_counted(self)
       dtypes[n] = {}
       for name, first in pairs(s and (own_state and fresh or not self.lacks and made[i]) or {}) do
         local v = s[name]
@@ -213,7 +212,7 @@ function Optimizer:check_state_dict(d)
         local like = core.is_tensor(fresh[name]) and fresh[name] or own_state and core.is_tensor(present[name]) and present[name] or nil
         local want = like and like.shape or self.state_shape and self:state_shape(name, p) or p.shape
         local free = not like and name ~= "master" and (own_state and core.is_tensor(v) and M.numel(v) == 1 or
-          not own_state and self.own and made[i][name] == nil)
+          not own_state and self.own and self:has_own_step() and made[i][name] == nil)
         local fits = core.is_tensor(v) and (v.shape == want or free)
         if not FOLLOWS[name] and core.is_tensor(v) and not fits then
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
