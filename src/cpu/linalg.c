@@ -154,10 +154,10 @@ static int lu(const ty_matrices *j, int64_t i, char *work) {
 static int determinant(const ty_matrices *j, int64_t i, char *work) {
   const int n = j->rows;
   int *pivot = (int *)(work + rounded((size_t)n * (size_t)n * (size_t)j->size));
-  double product = 1;
+  ty_long_product product = {1, 0};
   factor(j, i, work, pivot);
-  for (int r = 0; r < n; r++) product *= (pivot[r] != r + 1 ? -1 : 1) * at(work, j->k, (int64_t)r * n + r);
-  put(j->out, j->k, i, product);
+  for (int r = 0; r < n; r++) ty_times(&product, (pivot[r] != r + 1 ? -1 : 1) * at(work, j->k, (int64_t)r * n + r));
+  put(j->out, j->k, i, ty_long_value(product));
   return 0;
 }
 

@@ -1,7 +1,17 @@
 /* What LAPACK's functions (linalg.c) and those for many small matrices (small_matrices.c) know of a call of class linalg. */
 #ifndef TY_CPU_LINALG_H
 #define TY_CPU_LINALG_H
+#include <math.h>
 #include "cpu.h"
+
+/* A product of many factors: a value of 0.5 to 1 (or 0, infinite, NaN) and a power of 2, so that it stays within double's range. */
+typedef struct { double value; int64_t exponent; } ty_long_product;
+static inline void ty_times(ty_long_product *p, double v) {
+  int e = 0, f = 0;
+  p->value = frexp(p->value * frexp(v, &e), &f);
+  if (isfinite(v)) p->exponent += e + f;
+}
+static inline double ty_long_value(ty_long_product p) { return ldexp(p.value, (int)TY_MAX(TY_MIN(p.exponent, 4000), -4000)); }
 
 /* rows x cols: the first operand's matrices; more: the second one's columns, or the result's. Steps: bytes from one matrix to the next.
  * area, ints: elements and ints of work space that LAPACK asks for. */

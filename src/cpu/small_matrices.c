@@ -37,16 +37,17 @@ static void store(const ty_matrices *j, char *to, const char *from, int count, i
 static void determinants(const ty_matrices *j, const char *a, const char *exchanged, int64_t first, int count) {
   const bool logarithm = j->c->op->id == TY_OP_log_determinant;
   for (int i = 0; i < count; i++) {
-    double product = 1, sum = 0, sign = 1;
+    ty_long_product product = {1, 0};
+    double sum = 0, sign = 1;
     for (int r = 0; r < j->rows; r++) {
       const double v = at(a, j->k, (int64_t)r * (j->rows + 1) * TY_MATRICES + i);
       const bool turned = at(exchanged, j->k, (int64_t)r * TY_MATRICES + i) != r;
-      product *= turned ? -v : v;
+      ty_times(&product, turned ? -v : v);
       if (!logarithm) continue;
       sum += log(fabs(v));
       sign *= v == 0 ? 0 : (v < 0) != turned ? -1 : 1;
     }
-    put(j->out, j->k, first + i, logarithm ? sum : product);
+    put(j->out, j->k, first + i, logarithm ? sum : ty_long_value(product));
     if (logarithm) put(j->out2, j->k, first + i, isnan(sum) ? NAN : sign);
   }
 }
