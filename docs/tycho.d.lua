@@ -11146,8 +11146,20 @@ function classes.Optimizer:has_own_step() end
 --- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later steps change the tensors in it.
 function classes.Optimizer:state_dict() end
 
---- The new_state of a program's own class that writes none.
-function classes.Optimizer:no_state() end
+--- `(p, group, s)` puts what parameter p begins with into its state s; a program's own class may have none.
+---@param p any
+---@param group any
+---@param s any
+function classes.Optimizer:new_state(p, group, s) end
+
+--- `(group, p, grad, state, t, write)` computes a step; a program's own class must have one, or a step of its own.
+---@param group any
+---@param p any
+---@param grad any
+---@param state any
+---@param t any
+---@param write any
+function classes.Optimizer:rule(group, p, grad, state, t, write) end
 
 --- `(d)` Loads copies of what state_dict gave, Tycho's or, but for LBFGS, PyTorch's, parameter by place. Everything is checked before anything changes.
 ---@param d any

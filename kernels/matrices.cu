@@ -4,6 +4,7 @@
  * Idea: a block has a matrix, which stays in shared memory where it fits; what one step changes is shared among all threads. Steps and
  * order are src/cpu/matrix_loops.h's. Invariant: what a step reads isn't written before the next barrier, which all threads reach. */
 #include "device.cuh"
+#include "pivots.h"
 
 #define WARP 32
 #define MOST_THREADS 256
@@ -92,17 +93,12 @@ template <class T> static __device__ int cholesky(T *m, int n) {
   return failed;
 }
 
-/* By one thread: the product of U's diagonal, or the sum of its logarithms, and its sign. */
+/* By one thread. */
 template <class T> static __device__ void determinant(const ty_k_matrices &a, int64_t i, const T *m, const int *with) {
-  double product = 1, sum = 0, sign = 1;
-  for (int k = 0; k < a.n; k++) {
-    const double v = m[k * a.n + k];
-    product *= with[k] == k ? v : -v;
-    sum += a.kind == TY_MATRICES_LOG ? log(fabs(v)) : 0;
-    sign *= v == 0 ? 0 : (v < 0) != (with[k] != k) ? -1 : 1;
-  }
-  ((T *)a.o)[i] = (T)(a.kind == TY_MATRICES_LOG ? sum : product);
-  if (a.kind == TY_MATRICES_LOG) ((T *)a.sign)[i] = sum != sum ? (T)sum : (T)sign;
+  ty_pivots p = {1, 0};
+  for (int k = 0; k < a.n; k++) ty_pivots_take(&p, m[k * a.n + k], with[k] != k);
+  ((T *)a.o)[i] = (T)(a.kind == TY_MATRICES_LOG ? ty_log_determinant(p) : ty_determinant(p));
+  if (a.kind == TY_MATRICES_LOG) ((T *)a.sign)[i] = (T)ty_sign_of_determinant(p);
 }
 
 /* By one thread: the exchanges from 1 on, and the order of rows that they make. */

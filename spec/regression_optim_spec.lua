@@ -312,7 +312,8 @@ describe("regressions of optimizers: they", function()
     local Own = optim.Optimizer:extend("Own", {lr = 0.1})
     function Own:step()
       for _, p in ipairs(self.param_groups[1].params) do
-        local s = self.state[p] or {step = tycho.tensor(0), count = 0, left = tycho.zeros(2, 2)}
+        local s = self.state[p] or {step = tycho.tensor(0), count = 0, left = tycho.zeros(2, 2), mu_product = 1,
+          wide = tycho.zeros({3}, {dtype = "float64"})}
         self.state[p] = s
         s.step:add_(1)
         s.count = s.count + 1
@@ -333,6 +334,7 @@ describe("regressions of optimizers: they", function()
       assert.equal(5, t.step:item())
       assert.equal("float32", t.step.dtype)
       assert.equal(5, t.count)
+      assert.same({1, "float64"}, {t.mu_product, t.wide.dtype})
       assert.is_true(s.left:equal(t.left))
     end
     local Steps = optim.Optimizer:extend("Steps", {lr = 0.1})

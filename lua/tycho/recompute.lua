@@ -28,9 +28,10 @@ local function generators(fresh, ...)
   end
   if not core.gpu.opened() then return states end
   note("cuda:" .. core.gpu.current_device())           -- fn may move its arguments there, or to others that the program uses
-  local one = core.gpu.device_count() == 1 or core.program.active() or core.gpu.capturing()
-  for i = 0, one and -1 or core.gpu.device_count() - 1 do
-    if core.gpu.memory_stats(i).reserved > 0 then note("cuda:" .. i) end
+  if core.program.active() or core.gpu.capturing() then return states end          -- of one device
+  for i = 0, core.gpu.device_count() - 1 do
+    local device = "cuda:" .. i
+    if not known[device] and core.gpu.memory_stats(i).reserved > 0 then note(device) end
   end
   return states
 end

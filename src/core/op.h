@@ -30,7 +30,8 @@ typedef struct {
 /* Classes of ops: one entry of a backend (ty_backend.run) does all ops of a class. */
 #define TY_CLASSES(X) X(C_POINTWISE, "pointwise") X(C_REDUCE, "reduce") X(C_REDUCE_INDEX, "reduce_index") X(C_SCAN, "scan") \
   X(C_VIEW, "view") X(C_MOVE, "move") X(C_COPY, "copy") X(C_FILL, "fill") X(C_RANDOM, "random") X(C_MATMUL, "matmul") \
-  X(C_LINALG, "linalg") X(C_FOURIER, "fourier") X(C_SOFTMAX, "softmax") X(C_INDEX, "index") X(C_SORT, "sort") X(C_CAT, "cat") \
+  X(C_LINALG, "linalg") X(C_DECOMPOSE, "decompose") \
+  X(C_FOURIER, "fourier") X(C_SOFTMAX, "softmax") X(C_INDEX, "index") X(C_SORT, "sort") X(C_CAT, "cat") \
   X(C_CONV, "conv") X(C_POOL, "pool") X(C_RESIZE, "resize") X(C_SAMPLE, "sample") X(C_DISTANCE, "distance") X(C_NORM, "norm") \
   X(C_ATTENTION, "attention") \
   X(C_RECURRENT, "recurrent") X(C_LOSS, "loss") X(C_ALIGN, "align") X(C_OPTIM, "optim") X(C_COLLECTIVE, "collective")

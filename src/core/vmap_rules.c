@@ -367,7 +367,7 @@ ty_status ty_vmap_rule(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
     case TY_C_FOURIER:
       if (op->id == TY_OP_pairs_product) return pointwise(m, into, out);
       break;
-    case TY_C_LINALG: case TY_C_DISTANCE: case TY_C_MOVE: break;
+    case TY_C_LINALG: case TY_C_DECOMPOSE: case TY_C_DISTANCE: case TY_C_MOVE: break;
     case TY_C_CAT:                         /* cat skips empty vectors, which have another rank */
       for (int i = 1; i < m->one.nin; i++) if (ty_vmap_example(m, i)->ndim != first->ndim) return ty_vmap_each(m, out);
       break;

@@ -304,7 +304,7 @@ const ty_backend ty_cpu = {
     [TY_C_POINTWISE] = ty_cpu_pointwise, [TY_C_REDUCE] = ty_cpu_reduce, [TY_C_REDUCE_INDEX] = ty_cpu_reduce_index,
     [TY_C_SCAN] = ty_cpu_scan,
     [TY_C_COPY] = ty_cpu_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cpu_fill, [TY_C_RANDOM] = ty_cpu_random,
-    [TY_C_MATMUL] = ty_cpu_matmul, [TY_C_LINALG] = ty_cpu_linalg, [TY_C_FOURIER] = ty_cpu_fourier,
+    [TY_C_MATMUL] = ty_cpu_matmul, [TY_C_LINALG] = ty_cpu_linalg, [TY_C_DECOMPOSE] = ty_cpu_linalg, [TY_C_FOURIER] = ty_cpu_fourier,
     [TY_C_SOFTMAX] = ty_cpu_softmax, [TY_C_INDEX] = ty_cpu_index, [TY_C_SORT] = ty_cpu_sort, [TY_C_CONV] = ty_cpu_conv,
     [TY_C_POOL] = ty_cpu_pool,
     [TY_C_RESIZE] = ty_cpu_resize, [TY_C_SAMPLE] = ty_cpu_sample, [TY_C_DISTANCE] = ty_cpu_distance,

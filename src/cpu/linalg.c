@@ -151,32 +151,20 @@ static int lu(const ty_matrices *j, int64_t i, char *work) {
   return !ty_order_rows(order, m, exchanged, k);
 }
 
+void ty_put_determinant(const ty_matrices *j, int64_t i, ty_pivots p) {
+  const bool logarithm = j->c->op->id == TY_OP_log_determinant;
+  put(j->out, j->k, i, logarithm ? ty_log_determinant(p) : ty_determinant(p));
+  if (logarithm) put(j->out2, j->k, i, ty_sign_of_determinant(p));
+}
+
+/* The determinant or its logarithm; of a singular matrix no error. */
 static int determinant(const ty_matrices *j, int64_t i, char *work) {
   const int n = j->rows;
   int *pivot = (int *)(work + rounded((size_t)n * (size_t)n * (size_t)j->size));
-  ty_long_product product = {1, 0};
-  factor(j, i, work, pivot);
-  for (int r = 0; r < n; r++) ty_times(&product, (pivot[r] != r + 1 ? -1 : 1) * at(work, j->k, (int64_t)r * n + r));
-  put(j->out, j->k, i, ty_long_value(product));
-  return 0;
-}
-
-static int log_determinant(const ty_matrices *j, int64_t i, char *work) {
-  const int n = j->rows;
-  int *pivot = (int *)(work + rounded((size_t)n * (size_t)n * (size_t)j->size));
-  double sum = 0, sign = 1;
-  if (n && factor(j, i, work, pivot) > 0) {           /* singular: no error here */
-    put(j->out, j->k, i, -INFINITY);
-    put(j->out2, j->k, i, 0);
-    return 0;
-  }
-  for (int r = 0; r < n; r++) {
-    const double v = at(work, j->k, (int64_t)r * n + r);
-    sum += log(fabs(v));
-    if ((v < 0) != (pivot[r] != r + 1)) sign = -sign;
-  }
-  put(j->out, j->k, i, sum);
-  put(j->out2, j->k, i, isnan(sum) ? NAN : sign);
+  ty_pivots p = {1, 0};
+  if (n && factor(j, i, work, pivot) > 0) p.value = 0;
+  for (int r = 0; r < n && p.value != 0; r++) ty_pivots_take(&p, at(work, j->k, (int64_t)r * n + r), pivot[r] != r + 1);
+  ty_put_determinant(j, i, p);
   return 0;
 }
 
@@ -313,7 +301,7 @@ static ty_status refused(ty_call *c, int64_t batches, int64_t at, int info) {
 static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   static int (*const each[TY_NOP])(const ty_matrices *j, int64_t i, char *work) = {
     [TY_OP_cholesky_factor] = cholesky, [TY_OP_solve_system] = solve, [TY_OP_solve_triangle] = triangle,
-    [TY_OP_invert] = invert, [TY_OP_determinant] = determinant, [TY_OP_log_determinant] = log_determinant, [TY_OP_lu_factors] = lu,
+    [TY_OP_invert] = invert, [TY_OP_determinant] = determinant, [TY_OP_log_determinant] = determinant, [TY_OP_lu_factors] = lu,
     [TY_OP_eigen_rows] = eigen, [TY_OP_qr_rows] = qr, [TY_OP_svd_rows] = svd};
   int (*const one)(const ty_matrices *j, int64_t i, char *work) = each[c->op->id];
   const ty_tensor *o = c->out[0];

@@ -1,17 +1,8 @@
 /* What LAPACK's functions (linalg.c) and those for many small matrices (small_matrices.c) know of a call of class linalg. */
 #ifndef TY_CPU_LINALG_H
 #define TY_CPU_LINALG_H
-#include <math.h>
 #include "cpu.h"
-
-/* A product of many factors: a value of 0.5 to 1 (or 0, infinite, NaN) and a power of 2, so that it stays within double's range. */
-typedef struct { double value; int64_t exponent; } ty_long_product;
-static inline void ty_times(ty_long_product *p, double v) {
-  int e = 0, f = 0;
-  p->value = frexp(p->value * frexp(v, &e), &f);
-  if (isfinite(v)) p->exponent += e + f;
-}
-static inline double ty_long_value(ty_long_product p) { return ldexp(p.value, (int)TY_MAX(TY_MIN(p.exponent, 4000), -4000)); }
+#include "pivots.h"
 
 /* rows x cols: the first operand's matrices; more: the second one's columns, or the result's. Steps: bytes from one matrix to the next.
  * area, ints: elements and ints of work space that LAPACK asks for. */
@@ -26,6 +17,8 @@ typedef struct {
 } ty_matrices;
 
 /* ---- linalg.c ---- */
+/* Writes matrix i's determinant, or its logarithm and sign, by what the call's op is. */
+void ty_put_determinant(const ty_matrices *j, int64_t i, ty_pivots p);
 /* The order, from 1, of m rows after row r was exchanged with row exchanged[r] - 1, for r = 0 .. k - 1. False: there is no such row. */
 bool ty_order_rows(int64_t *order, int m, const int64_t *exchanged, int k);
 

@@ -2,7 +2,6 @@
  *
  * Idea: matrices are transposed so that their elements lie side by side (matrix_loops.c), and results back. Invariant: how many
  * matrices there are may decide between this and LAPACK; which ones stand beside one changes nothing. */
-#include <math.h>
 #include <string.h>
 #include "linalg.h"
 
@@ -33,25 +32,6 @@ static void store(const ty_matrices *j, char *to, const char *from, int count, i
   TY_OF_SIZE(ty_cpu_loops()->transpose, j->size)(to, elements, from, TY_MATRICES, elements, count);
 }
 
-/* Of the factors a: the product of U's diagonal, or the sum of its logarithms and its sign. */
-static void determinants(const ty_matrices *j, const char *a, const char *exchanged, int64_t first, int count) {
-  const bool logarithm = j->c->op->id == TY_OP_log_determinant;
-  for (int i = 0; i < count; i++) {
-    ty_long_product product = {1, 0};
-    double sum = 0, sign = 1;
-    for (int r = 0; r < j->rows; r++) {
-      const double v = at(a, j->k, (int64_t)r * (j->rows + 1) * TY_MATRICES + i);
-      const bool turned = at(exchanged, j->k, (int64_t)r * TY_MATRICES + i) != r;
-      ty_times(&product, turned ? -v : v);
-      if (!logarithm) continue;
-      sum += log(fabs(v));
-      sign *= v == 0 ? 0 : (v < 0) != turned ? -1 : 1;
-    }
-    put(j->out, j->k, first + i, logarithm ? sum : ty_long_value(product));
-    if (logarithm) put(j->out2, j->k, first + i, isnan(sum) ? NAN : sign);
-  }
-}
-
 void ty_small_matrices(const ty_matrices *j, int64_t first, int count, char *work, int64_t *info) {
   const ty_matrix_loops *loops = ty_cpu_loops()->matrix;
   const int id = j->c->op->id, n = j->rows, more = (int)sides(j);
@@ -68,9 +48,14 @@ void ty_small_matrices(const ty_matrices *j, int64_t first, int count, char *wor
     loops->eliminate[j->k](a, b, exchanged, failed, n, more);
     if (more) loops->substitute[j->k](a, b, n, more);
   }
-  if (id == TY_OP_determinant || id == TY_OP_log_determinant) determinants(j, a, exchanged, first, count);
-  else if (more) store(j, out, b, count, n * more);
-  else if (id != TY_OP_solve_system) store(j, out, a, count, n * n);
+  for (int i = 0; i < count && (id == TY_OP_determinant || id == TY_OP_log_determinant); i++) {
+    ty_pivots p = {1, 0};
+    for (int r = 0; r < n; r++)
+      ty_pivots_take(&p, at(a, j->k, r * (n + 1) * TY_MATRICES + i), at(exchanged, j->k, r * TY_MATRICES + i) != r);
+    ty_put_determinant(j, first + i, p);
+  }
+  if (more) store(j, out, b, count, n * more);
+  else if (id == TY_OP_cholesky_factor || id == TY_OP_lu_factors) store(j, out, a, count, n * n);
   for (int i = 0; i < count; i++) {
     info[i] = must ? (int64_t)at(failed, j->k, i) : 0;
     if (more && info[i]) memset(out + i * j->step_out, 0xff, (size_t)j->step_out);                /* NaN */

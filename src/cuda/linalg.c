@@ -1,17 +1,16 @@
-/* Linear algebra of matrices with up to TY_K_SIDE rows, by kernels/matrices.cu. Larger ones, and decompositions that have no kernel, are
- * the CPU's (functional/linalg.lua). Invariant: nothing waits; a matrix that has no factors is told in the second result alone. */
+/* Linear algebra of matrices with up to TY_K_SIDE rows, by kernels/matrices.cu. Others, and the ops of class decompose, are the CPU's
+ * (functional/linalg.lua). Invariant: nothing waits; a matrix that has no factors is told in the second result alone. */
 #include "cuda.h"
 
 static int kind_of(int op) {
   switch (op) {
     case TY_OP_cholesky_factor: return TY_MATRICES_CHOLESKY;
     case TY_OP_solve_system: return TY_MATRICES_SOLVE;
-    case TY_OP_solve_triangle: return TY_MATRICES_TRIANGLE;
     case TY_OP_invert: return TY_MATRICES_INVERT;
     case TY_OP_determinant: return TY_MATRICES_DETERMINANT;
     case TY_OP_log_determinant: return TY_MATRICES_LOG;
     case TY_OP_lu_factors: return TY_MATRICES_LU;
-    default: return -1;
+    default: return TY_MATRICES_TRIANGLE;
   }
 }
 
@@ -42,9 +41,11 @@ ty_status ty_cuda_linalg(ty_call *c) {
   ty_tensor *in[2] = {NULL};
   const ty_tensor *x = c->in[0].t;
   ty_k_matrices k = {.kind = kind_of(c->op->id), .dtype = x->dtype, .batch = 1};
-  if (k.kind < 0 || x->shape[x->ndim - 1] != x->shape[x->ndim - 2] || x->shape[x->ndim - 1] > TY_K_SIDE)
-    return ty_fail(c, "has no kernel for such matrices on a GPU");
-  k.n = (int)x->shape[x->ndim - 1];
+  const int64_t rows = x->shape[x->ndim - 2], cols = x->shape[x->ndim - 1];
+  if (rows != cols || cols > TY_K_SIDE)
+    return ty_fail(c, "argument 1 has matrices of %lldx%lld; a GPU takes square ones of up to %d rows", (long long)rows, (long long)cols,
+      TY_K_SIDE);
+  k.n = (int)cols;
   for (int i = 0; i < x->ndim - 2; i++) k.batch *= x->shape[i];
   if (k.batch == 0) return TY_OK;
   if (c->nin > 1) {

@@ -23,35 +23,36 @@ local function need_square(name, x)
   if rows(x) ~= cols(x) then fail(name, "argument 1 must be square, got shape %s", tostring(x.shape)) end
 end
 
-local MOST = 256                 -- rows: TY_K_SIDE in kernels/kernels.h
-local KERNELS = {[ops.cholesky_factor] = true, [ops.solve_system] = true, [ops.solve_triangle] = true, [ops.invert] = true,
-  [ops.determinant] = true, [ops.log_determinant] = true, [ops.lu_factors] = true}
+-- Whether a GPU computes this: square matrices of up to 256 rows (TY_K_SIDE in kernels/kernels.h), by the ops of class linalg.
+local kernels
+local function on_gpu(op, x, b)
+  if not kernels then
+    kernels = {}
+    for _, o in ipairs(core.op_table()) do if o.class == "linalg" then kernels[ops[o.name]] = true end end
+  end
+  return kernels[op] and rows(x) == cols(x) and cols(x) <= 256 and (not core.is_tensor(b) or M.numel(b) < 2 ^ 31)
+end
 
--- An op of class linalg, for operands on any device.
-local function computed(op, x, ...)
+-- An op on matrices on any device. A GPU's go to the CPU and back where it has no kernel.
+local function computed(op, x, b, ...)
   local device = x.device
-  local b = ...
-  local few = not core.is_tensor(b) or M.numel(b) < 2 ^ 31
-  if device == "cpu" or KERNELS[op] and rows(x) == cols(x) and cols(x) <= MOST and few then return op(x, ...) end
+  if device == "cpu" or on_gpu(op, x, b) then return op(x, b, ...) end
   local function back(y, ...)
     if y == nil then return end
     return M.to(y, device), back(...)
   end
-  local y = ...
-  if core.is_tensor(y) then return back(op(M.cpu(x), M.cpu(y), select(2, ...))) end
-  return back(op(M.cpu(x), ...))
+  return back(op(M.cpu(x), core.is_tensor(b) and M.cpu(b) or b, ...))
 end
 
 -- An op whose second result is LAPACK's info for each matrix, which raises if check is true. A GPU's kernels don't: it is read here, which
--- waits, but not within compiled functions and vmap.
-local function informed(name, op, why, x, ...)
-  local y, info = computed(op, x, ...)
-  local check = select(select("#", ...), ...)
+-- waits, but not within compiled functions and vmap. b: a second operand, or nil.
+local function informed(name, op, why, check, x, b)
+  local y, info
+  if b then y, info = computed(op, x, b, check) else y, info = computed(op, x, check) end
   if check and info.device ~= "cpu" and lib.reads() and M.item(ops.any(info)) then
-    local all = M.totable(M.flatten(info))
-    local at = 1
+    local all, at = M.totable(M.flatten(info)), 1
     while all[at] == 0 do at = at + 1 end
-    fail(name, "%s " .. why, M.numel(info) == 1 and "the matrix" or ("matrix %d of the batch"):format(at), all[at])
+    fail(name, "%s " .. why, #all == 1 and "the matrix" or ("matrix %d of the batch"):format(at), all[at])
   end
   return y, info
 end
@@ -59,7 +60,7 @@ end
 ---- factors ----
 local function cholesky(name, x, upper, check)
   need_square(name, x)
-  local l, info = informed(name, ops.cholesky_factor, "is not positive-definite (its leading minor of order %d)", x, check)
+  local l, info = informed(name, ops.cholesky_factor, "is not positive-definite (its leading minor of order %d)", check, x)
   return upper and T(l) or l, info
 end
 def("linalg.cholesky",
@@ -194,7 +195,7 @@ local function system(name, a, b, left, vectors)
 end
 local function solution(name, a, b, left, check)
   local p, q, shaped = system(name, a, b, left, true)
-  local x, info = informed(name, ops.solve_system, "is singular", p, q, check)
+  local x, info = informed(name, ops.solve_system, "is singular", check, p, q)
   return shaped(x), info
 end
 def("linalg.solve", "a, b, *, left:bool=true", "x of a x = b (left=false: of x a = b) for square matrices a", function(a, b, left)
@@ -213,7 +214,7 @@ def("linalg.solve_triangular",
   end, NO_METHOD)
 local function inverse(name, x, check)
   need_square(name, x)
-  return informed(name, ops.invert, "is singular", x, check)
+  return informed(name, ops.invert, "is singular", check, x)
 end
 def("linalg.inv", "x", "inverses of square matrices", function(x) return (inverse("linalg.inv", x, true)) end, NO_METHOD)
 def("linalg.inv_ex",
@@ -234,10 +235,12 @@ local function cofactors(x)
   local others = ops.masked_fill(ops.expand(M.unsqueeze(s, -2), x.shape), ops.eye(n, {dtype = "bool", device = x.device}), 1)
   return ops.matmul(u * M.unsqueeze(ops.prod(others, -1) * M.unsqueeze(su * sv, -1), -2), v)
 end
--- Whether a determinant is 0 but for rounding, beside the product of the rows' norms, which it is at most.
+-- Whether a determinant is 0 but for rounding, beside the product of the rows' norms, which it is at most. By logarithms: products of many
+-- norms leave float64's range.
 local function is_singular(x, det)
-  local most = ops.prod(ops.sqrt(ops.sum(ops.square(M.double(x)), -1)), -1)
-  return ops.logical_and(ops.le(ops.abs(M.double(det)), most * (cols(x) * lib.EPS[x.dtype])), ops.lt(most, math.huge))
+  local most = ops.sum(ops.log(ops.sqrt(ops.sum(ops.square(M.double(x)), -1))), -1)
+  local near = ops.le(ops.log(ops.abs(M.double(det))), most + math.log(cols(x) * lib.EPS[x.dtype]))
+  return ops.logical_and(near, ops.lt(most, math.huge))
 end
 -- det, the determinant of x, with its gradient where x is singular, which can't use an inverse
 local singular_determinant

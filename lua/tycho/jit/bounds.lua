@@ -145,14 +145,15 @@ end
 
 -- Sets p.one_dtype if the model asks for dtypes, which the trace has as the example's.
 local function note_dtype(p, trial, whole, traced, of_tensors)
+  local floating = false
+  for _, x in ipairs(trial.copies) do floating = floating or M.is_floating_point(x) end
+  if not floating then return end
   local function same_in(to)
-    local inputs, own = {}, 0
+    local inputs = {}
     for i, x in ipairs(trial.copies) do
-      local floating = M.is_floating_point(x)
-      inputs[i] = floating and ops.cast(x, to) or x
-      if floating and x.dtype == to then own = own + 1 end
+      if x.dtype == to then return true end
+      inputs[i] = M.is_floating_point(x) and ops.cast(x, to) or x
     end
-    if own > 0 then return true end
     local one, other = in_dtype(whole, to), in_dtype(traced, to)
     if not one or not other then return true end
     local pair = setmetatable({model = of_tensors(one), traced = of_tensors(other)}, {__index = trial, __newindex = trial})

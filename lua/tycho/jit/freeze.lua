@@ -132,9 +132,8 @@ local function finish(f)
   local p = f.p
   local results = walk(p.results, function(v) return {v = f.alias[v] or v} end)
   local nodes, number, tensors, n = P.sweep(f.nodes, results), {}, {}, #p.inputs
-  local q = {version = P.VERSION, inputs = copied(p.inputs), takes = p.takes, tensors = {}, batch = p.batch, free = p.free,
-    steps = p.steps, members = p.members, bounds = p.bounds, several = p.several,
-    one_dtype = p.one_dtype, contiguous = p.contiguous, one_layout = p.one_layout}
+  local q = P.said_of(p)
+  q.version, q.inputs, q.tensors = P.VERSION, copied(p.inputs), {}
   for i = 1, n do number[i] = i end
   local function use(v)
     if f.const[v] and not number[v] then

@@ -266,10 +266,9 @@ function Traced:save(path, more)
     if first == i then names[#names + 1], data[#data + 1] = t.name, M.contiguous(M.cpu(tensors[i]:detach())) end
   end
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
-  core.write_safetensors(path, names, data,
-    core.json_encode {tycho_program = {version = P.version(p), inputs = p.inputs, tensors = entries, nodes = nodes, results = p.results,
-    takes = p.takes, batch = p.batch, free = p.free, steps = p.steps, members = p.members, bounds = p.bounds, several = p.several,
-    one_dtype = p.one_dtype, contiguous = p.contiguous, one_layout = p.one_layout}})
+  local q = P.said_of(p)
+  q.version, q.inputs, q.tensors, q.nodes, q.results = P.version(p), p.inputs, entries, nodes, p.results
+  core.write_safetensors(path, names, data, core.json_encode {tycho_program = q})
 end
 
 local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops by their names in older files

@@ -32,6 +32,14 @@ for _, op in ipairs(core.op_table()) do
 end
 P.allowed = allowed
 
+-- What p says of its inputs and results beside their dtypes and shapes, as a new table.
+local SAID = {"takes", "batch", "free", "steps", "members", "bounds", "several", "one_dtype", "contiguous", "one_layout"}
+function P.said_of(p)
+  local out = {}
+  for _, name in ipairs(SAID) do out[name] = p[name] end
+  return out
+end
+
 -- The batch dim of p's input i; 0: none.
 function P.batch_dim(p, i) return not p.batch and 0 or p.batch == true and 1 or p.batch[i] end
 

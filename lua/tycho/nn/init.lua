@@ -91,8 +91,7 @@ local Sequential = container("Sequential")
 -- first, a program's own module all. Sequential{{"conv", a}, {"relu", b}} gives the members names. seq[1] is the first; negative positions
 -- count from the end, seq[{ {1, 2} }] is a Sequential of some members.
 function Sequential:init(first, ...)
-  local meta = type(first) == "table" and getmetatable(first)
-  if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) and not (meta and meta.__call) then
+  if type(first) == "table" and not core.is_tensor(first) and (rawget(first, "_super") or not modes.callable(first)) then
     if select("#", ...) > 0 then fail("Sequential: takes no further argument after a list of modules, got %s", shown((select(1, ...)))) end
     if rawget(first, "_super") then append(self, first) end                    -- a class: refused
     local items = unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")

@@ -151,12 +151,10 @@ local OF_ALL = {lr = 1e-3, maximize = false, master_weights = false}          --
 -- optim.SGD:extend and so on begin as that class instead: their methods may be replaced, and call the class's as optim.SGD.step(self).
 function optim.Optimizer:extend(name, defaults)
   local class, made = composed(name, extended(name, OF_ALL, defaults), true)
+  class.generic = true                   -- made of none of the library's optimizers
   class.hands_out = true                 -- a user's rule may keep a gradient
   class.named = base.names_in(nil, defaults, OF_ALL)
   class.lr_unset = not (defaults and defaults.lr ~= nil)  -- an optimizer around another may leave the rate to that one
-  class.new_state = class.no_state
-  function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
-  class.no_rule = class.rule
   getmetatable(made).__newindex = class
   return made
 end

@@ -52,19 +52,19 @@ end
 -- State fields not copied as they are: the count, and a value that follows from it (saved by PyTorch's NAdam).
 local FOLLOWS = {step = true, mu_product = true}
 
--- The new_state of a program's own class that writes none.
-function Optimizer.no_state() end
+-- new_state(p, group, s): puts what parameter p begins with into its state s; a program's own class may have none.
+function Optimizer:new_state() end
+-- rule(group, p, grad, state, t, write): computes a step; a program's own class must have one, or a step of its own.
+function Optimizer:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
 -- Whether the program itself has written this method, in a class of its own or for this optimizer.
 local function has_own(self, method)
   local of = self
   while rawget(of, method) == nil do of = getmetatable(of).__index end
   return of == self or rawget(of, "own") == true
 end
--- Whether `step` in a parameter's state is the library's count. It is a state like others in a program's own class that steps by itself and
--- has no rule, so that nothing of the library's counts.
-local function is_counted(self)
-  return not self:has_own_step() or self.lr_unset == nil or self.rule ~= self.no_rule
-end
+-- Whether the library counts steps, in the states' `step`. A class made of none of the library's that steps by itself, without a rule, has
+-- states that are its own.
+local function is_counted(self) return not self.generic or not self:has_own_step() or has_own(self, "rule") end
 -- The state that parameter p begins with, to compare with a saved one. group: with all settings; s: the saved one.
 local function first_state(self, p, group, s)
   local fresh = {}
@@ -103,16 +103,18 @@ end
 function Optimizer:load_state_dict(d)
   local dtypes = self:check_state_dict(d)
   local new, n, counts, shared, states = {}, 0, {}, setmetatable({}, {__mode = "k"}), states_in_order(d)
+  local counted = is_counted(self)
   for i, group in ipairs(self.param_groups) do
     for _, p in ipairs(group.params) do
       n = n + 1
       local s = states[n]
       if s then
-        local t, counted = {}, is_counted(self)
+        local t = {}
         for name, v in pairs(s) do
-          local follows = FOLLOWS[name] and (counted or name ~= "step")
+          local follows = counted and FOLLOWS[name]
           if not follows and core.is_tensor(v) then
-            local dtype = dtypes[n] and dtypes[n][name] or M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
+            local like = counted and M.is_floating_point(v) and (s.master and "float32" or p.dtype)
+            local dtype = dtypes[n] and dtypes[n][name] or like or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
           elseif not follows and name ~= "version" then t[name] = v end               -- older files have a version
         end
@@ -123,20 +125,14 @@ function Optimizer:load_state_dict(d)
           local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
           counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
           t.step = counts[key]                            -- parameters of a group with equal counts share one again
-          shared[t.step] = (shared[t.step] or 0) + 1
         end
         new[p] = t
       end
     end
   end
   program.hooked()                         -- recorded steps may use the old state
-  if self.captured then
-    into_present(self.state, new)
-    shared = setmetatable({}, {__mode = "k"})            -- some counts are the present ones now
-    for _, s in pairs(new) do
-      if is_counted(self) then shared[s.step] = (shared[s.step] or 0) + 1 end
-    end
-  end
+  if self.captured then into_present(self.state, new) end
+  for _, s in pairs(counted and new or {}) do shared[s.step] = (shared[s.step] or 0) + 1 end
   for i, group in ipairs(self.param_groups) do
     if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- saved before there was a scheduler
     local lr = group.lr                    -- a tensor rate keeps its identity: recorded steps read it
@@ -163,7 +159,7 @@ function Optimizer:check_state_dict(d)
     fail("load_state_dict: the state has %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
   end
   local made, settings_of = {}, {}         -- by group: what the library puts into its parameters' states; all settings
-  local own_state, dtypes = self.new_state ~= nil and self.new_state ~= self.no_state and has_own(self, "new_state"), {}
+  local own_state, counted, dtypes = has_own(self, "new_state"), is_counted(self), {}
   for i, g in ipairs(d.param_groups) do
     if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
     local own, all = self.param_groups[i], {}
@@ -177,7 +173,7 @@ function Optimizer:check_state_dict(d)
     for k, v in pairs(g) do all[k] = v end
     check_settings(self, all, true)
     made[i], settings_of[i] = {}, all
-    if self.new_state and not own_state then self:new_state(ops.zeros({1}), all, made[i]) end
+    if not own_state then self:new_state(ops.zeros({1}), all, made[i]) end
   end
   local n, states = 0, states_in_order(d)
   for i, group in ipairs(self.param_groups) do
@@ -186,7 +182,6 @@ function Optimizer:check_state_dict(d)
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d must be a table, got %s", n, type(s)) end
       local fresh, present = s and own_state and first_state(self, p, settings_of[i], s) or {}, self.state[p] or {}
-      local counted = s and is_counted(self)
       dtypes[n] = {}
       for name, first in pairs(s and (own_state and fresh or not self.lacks and made[i]) or {}) do
         local v = s[name]
@@ -218,7 +213,7 @@ function Optimizer:check_state_dict(d)
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
         end
       end
-      local count = counted and s.step or nil
+      local count = counted and s and s.step or nil
       if core.is_tensor(count) then count = M.numel(count) == 1 and count:item() or false end
       if count ~= nil and not (type(count) == "number" and count >= 0) then
         fail("load_state_dict: 'step' of parameter %d must be a number", n)
