@@ -11396,7 +11396,7 @@ function classes.Scheduler:step(epoch) end
 --- A list of the rates that it set last, one for each group.
 function classes.Scheduler:get_last_lr() end
 
---- Its position and settings, as a table of numbers, for tycho.save.
+--- Its position and settings, as a table of numbers and lists of numbers, for tycho.save.
 function classes.Scheduler:state_dict() end
 
 --- `(d)` Continues from what state_dict gave, Tycho's or PyTorch's. The current rates belong to the optimizer, and come with its state.

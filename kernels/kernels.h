@@ -249,6 +249,7 @@ typedef struct {
 TY_K cudaError_t ty_k_index(const ty_k_indexing *a, cudaStream_t s);
 /* Writes in order: first each position's target; then, with the targets' order (1-based, stable), the writes. */
 TY_K cudaError_t ty_k_index_targets(const ty_k_indexing *a, int64_t *targets_of, cudaStream_t s);
+TY_K cudaError_t ty_k_index_in_order(const ty_k_indexing *a, const int64_t *target, const int64_t *order, cudaStream_t s);
 /* bag: o (bags, width) = sums of rows of weight (rows, width); id (n), start (bags), scale (n; NULL: 1). All contiguous. */
 typedef struct {
   int site, dtype;
@@ -259,7 +260,6 @@ typedef struct {
   ty_k_fault *fault;
 } ty_k_bags;
 TY_K cudaError_t ty_k_bag(const ty_k_bags *a, cudaStream_t s);
-TY_K cudaError_t ty_k_index_in_order(const ty_k_indexing *a, const int64_t *target, const int64_t *order, cudaStream_t s);
 
 /* ---- lines: scans, extremes with their places (scan.cu): element j of line (o, i) lies at (o * n + j) * inner + i ---- */
 typedef struct {

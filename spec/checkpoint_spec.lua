@@ -206,6 +206,9 @@ describe("checkpoint.Manager", function()
     for k = 10, 16 do all:save(k, {k = k}) end
     all:wait()
     assert.equal(8, #all:steps())
+    local many = tycho.checkpoint.Manager {dir = dir, keep = 3e9, async = false}
+    many:save(17, {})
+    assert.equal(9, #many:steps())
     assert.is_nil(all:progress())
     assert.equal(12, select(2, all:restore(12)).k)
     assert.is_nil((tycho.checkpoint.Manager {dir = dir .. "/other/new"}:restore_latest()))

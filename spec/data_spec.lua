@@ -329,20 +329,11 @@ end)
 describe("worker processes #cpu", function()
   if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
   local path = package.path
-  local others = {}                              -- workers of somebody else
-  local function pids()                          -- there may be no ps
-    local out = {}
-    for _, pid in ipairs(core.list_folder "/proc") do
-      local f = tonumber(pid) and io.open("/proc/" .. pid .. "/cmdline")
-      if f and (f:read "*a" or ""):find("tycho.data.remote", 1, true) and not others[pid] then out[#out + 1] = pid end
-      if f then f:close() end
-    end
-    return out
-  end
+  local pids = helper.worker_pids
   local function workers() return #pids() end
   setup(function()
     package.path = "spec/fixtures/?.lua;" .. package.path
-    for _, pid in ipairs(pids()) do others[pid] = true end
+    helper.mark_workers()
   end)
   teardown(function() package.path = path end)
   local function epoch(l)

@@ -319,4 +319,27 @@ function helper.write_file(path, s)
   f:close()
 end
 
+-- Worker processes of this process, known by a variable in their environment: other programs on the machine may have workers, too.
+local ours
+function helper.mark_workers()
+  local ffi = require "ffi"
+  ffi.cdef "int getpid(void); int setenv(const char *name, const char *value, int overwrite);"
+  ours = "TYCHO_SPEC_PROCESS=" .. ffi.C.getpid()
+  ffi.C.setenv(ours:match "(.*)=", ours:match "=(.*)", 1)
+end
+local function has(pid, file, text)
+  local f = io.open("/proc/" .. pid .. "/" .. file)
+  local all = f and f:read "*a" or ""
+  if f then f:close() end
+  return all:find(text, 1, true) ~= nil
+end
+-- Their numbers; there may be no ps.
+function helper.worker_pids()
+  local out = {}
+  for _, pid in ipairs(core.list_folder "/proc") do
+    if tonumber(pid) and has(pid, "cmdline", "tycho.data.remote") and has(pid, "environ", ours .. "\0") then out[#out + 1] = pid end
+  end
+  return out
+end
+
 return helper

@@ -18,8 +18,8 @@ describe("schedules", function()
       return rates, opt.param_groups[1].lr
     end
     local whole, last = run(-1, 8)
-    local first, lr = run(-1, 4)
-    local rest, same = run(4, 8, lr)             -- as PyTorch, which steps on from the rate that holds
+    local first, lr = run(-1, 5)
+    local rest, same = run(4, 8, lr)             -- as PyTorch: 4 is the epoch that has ended, and the rate that holds is the next one's
     assert.same({whole[1], whole[2]}, {first[1], first[2]})
     assert.near(last, same, 1e-12)
     assert.near(whole[6], rest[6], 1e-12)

@@ -396,4 +396,59 @@ describe("regressions of optimizers: they", function()
       assert.equal(2, o.state[net.weight].step:item())
     end
   end)
+
+  it("masters that are asked for later, also beside a state without them, are made", function()
+    for _, name in ipairs {"AdamW", "SGD", "RMSprop", "Adafactor", "Muon"} do
+      local w = tycho.randn(8, 8)
+      local function steps(o, p, n)
+        for _ = 1, n do
+          p.grad = (tycho.ones(8, 8) * 0.1):bfloat16()
+          o:step()
+        end
+      end
+      local a = w:bfloat16():requires_grad_()
+      local first = optim[name]({a}, {lr = 1e-4})
+      steps(first, a, 3)
+      local b = a:detach():clone():requires_grad_()
+      local second, state = optim[name]({b}, {lr = 1e-4, master_weights = true}), first:state_dict()
+      state.param_groups[1].master_weights = nil          -- as PyTorch's
+      second:load_state_dict(state)
+      steps(second, b, 100)
+      assert.equal(103, second.state[b].step:item())
+      assert.is_true((second.state[b].master - w):abs():max():item() > 1e-3, name)       -- steps that bfloat16 would round away
+      is(second.state[b].master:bfloat16(), b)
+      first.param_groups[1].master_weights = true
+      steps(first, a, 100)
+      is(second.state[b].master, first.state[a].master)
+      local c = w:clone():requires_grad_()
+      local third = optim[name]({c}, {lr = 1e-4})
+      third:load_state_dict(second:state_dict())          -- a float32 parameter needs no master
+      c.grad = tycho.ones(8, 8)
+      third:step()
+      assert.is_nil(third.state[c].master)
+    end
+  end)
+
+  it("a class's own methods may call the base class's", function()
+    local Own = optim.Optimizer:extend("Own")
+    function Own:rule(group, p, g, _, _, write) write(p, p - g * group.lr) end
+    function Own:state_dict()
+      local d = optim.Optimizer.state_dict(self)
+      d.more = 3
+      return d
+    end
+    assert.equal(3, Own({ones(2)}):state_dict().more)
+    assert.is_function(optim.lr_scheduler.LRScheduler.state_dict)
+  end)
+
+  it("a scaler's scale that skipped steps have led to 0 can be saved and loaded; float32 can't hold another", function()
+    local scaler = tycho.amp.GradScaler()
+    scaler:load_state_dict {scale = 0, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, _growth_tracker = 0}
+    assert.equal(0, scaler:get_scale())
+    scaler:scale(tycho.ones(1))
+    scaler:update(8)
+    assert.equal(8, scaler:get_scale())
+    fails("init_scale must be above 0 and within float32, got 1e+39", tycho.amp.GradScaler, {init_scale = 1e39})
+    fails("must be above 0 and within float32, got 1e+39", scaler.update, scaler, 1e39)
+  end)
 end)

@@ -72,6 +72,36 @@ describe("worker processes #cpu", function()
     assert.is_nil(data.get_worker_info())
   end)
 
+  it("go on with workers' own shares where a state was taken, in any epoch", function()
+    local set = data.Dataset("lines", {n = 14, shares = true})
+    local function loader(n) return data.DataLoader(set, {batch_size = 3, num_workers = n, seed = 3}) end
+    local function firsts(l, most, out)
+      out = out or {}
+      for x in l:iter() do
+        out[#out + 1] = table.concat(x:totable(), " ")
+        if #out == most then break end
+      end
+      return out
+    end
+    local whole = loader(2)
+    local one, two = firsts(whole), firsts(whole)
+    assert.same(one, two)                          -- each epoch begins with the first worker
+    for stop = 1, #one do
+      local l = loader(2)
+      firsts(l)
+      local out = firsts(l, stop)
+      local state = l:state_dict()
+      l:close()
+      local other = loader(2)
+      other:load_state_dict(state)
+      assert.same(two, stop < #two and firsts(other, nil, out) or out, "from batch " .. stop)
+      local three = loader(3)
+      if stop < #two then fails("the state is of 2 workers, each of which makes items of its own", three.load_state_dict, three, state) end
+      other:close()
+    end
+    whole:close()
+  end)
+
   it("tell a dataset with iter() what is wrong", function()
     fails("worker 1, item 5: spec/fixtures/lines.lua:16: a bad line", read, data.Dataset("lines", {n = 8, fails = 5}),
       {batch_size = 2, num_workers = 2})

@@ -28,7 +28,7 @@ function checkpoint.Manager(o)
     core.clean_folder(o.dir)
   end)
   if not ok then fail("checkpoint.Manager: " .. options.bare(e)) end
-  return setmetatable({dir = o.dir:gsub("(.)/+$", "%1"), keep = o.keep or 0, async = o.async}, Manager)
+  return setmetatable({dir = o.dir:gsub("(.)/+$", "%1"), keep = math.min(o.keep or 0, 2 ^ 31 - 1), async = o.async}, Manager)
 end
 
 local function path_of(self, step) return ("%s/step-%d.safetensors"):format(self.dir, step) end

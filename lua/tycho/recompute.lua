@@ -2,7 +2,7 @@
 -- random numbers and autocast. Other changes that the function makes (batch_norm's running statistics) are made by the first run alone.
 --
 -- Idea: the call is one node of the tape. Its operands are fn's arguments and whatever else the first run read that needs a gradient:
--- parameters, tensors computed before (core.collect_into). In backward fn runs again with leaves standing in for all operands, whose
+-- parameters, tensors computed before (core.list_operands). In backward fn runs again with leaves standing in for all operands, whose
 -- gradients are the node's. Results of ops that the user names are kept all the same and taken from where they are (core.recall), so that
 -- only the rest is computed again. Invariant: backward inside never touches the surrounding graph, so that hooks see whole gradients.
 local core = require "tycho.core"
@@ -89,7 +89,7 @@ local function among_leaves(ctx, leaves, fn, ...)
   local handles, before, known = {}, {}, {}
   for i = 1, ctx.n do if leaves[i] then known[core.address(leaves[i])] = 0 end end
   return finally(function()
-    core.collected(known)
+    core.operands_listed(known)
     for i, h in pairs(handles) do core.stand_in(h, before[i]) end
   end, function(...)
     for k, x in ipairs(ctx._operands) do
@@ -101,7 +101,7 @@ local function among_leaves(ctx, leaves, fn, ...)
       before[i] = core.stand_in(h, leaves[ctx.n + k], ctx._operands[k])
       handles[i] = before[i] and h           -- nil: it has been freed
     end
-    core.collect_into(known)
+    core.list_operands(known)
     local out = {recalling(ctx, true, fn, ...)}
     if known[1] then
       fail("checkpoint: computed again, fn reads a tensor of shape %s that needs a gradient, and wasn't read the first time or needed \z
@@ -235,19 +235,20 @@ local function collecting(ctx, fn, ...)
     args[i] = core.is_tensor(x) and core.same(x, modes.now.call ~= nil) or x   -- a compiled call leaves memory to whoever still holds it
     if core.is_tensor(x) then list[args[i]] = true end
   end
-  core.collect_into(list, true)
-  local out = finally(function() core.collected(list) end, modes.during, {unseen = core.program.active(), first_run = true}, function()
+  core.list_operands(list, true)
+  local function done() core.operands_listed(list) end
+  local out = finally(done, modes.during, {unseen = core.program.active(), first_run = true}, function()
     local out = {recalling(ctx, false, fn, unpack(args, 1, n))}
     for i = 1, table.maxn(out) do
       if core.is_tensor(out[i]) and out[i].requires_grad then
-        core.collect {out[i]}
+        core.list_read {out[i]}
         out[i] = M.detach(out[i])
       end
     end
     ctx._operands, ctx._handles = sorted(list)
     return out
   end)
-  core.collect(ctx._handles)               -- a checkpoint around this one has read them, too
+  core.list_read(ctx._handles)               -- a checkpoint around this one has read them, too
   return out
 end
 

@@ -12,7 +12,7 @@ local weighted = {}
 function weighted.leaf(x, keeps)
   if core.is_mapping() then x = core.map_in_all(core.map_out_all(x)) end
   if keeps and x.requires_grad then return core.ops.view(x, x.shape) end
-  if modes.now.first_run and x.requires_grad then core.collect {x} end         -- a checkpoint's function reads it
+  if modes.now.first_run and x.requires_grad then core.list_read {x} end         -- a checkpoint's function reads it
   local leaf, made = M.detach(x):requires_grad_(), modes.now.made_leaves
   if made then made[#made + 1] = core.keep(core.same(core.is_mapping() and core.map_out_all(leaf) or leaf)) end  -- outlives scopes
   return leaf

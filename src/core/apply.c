@@ -171,8 +171,8 @@ static void changed(ty_tensor *t, const ty_op *op) {
   ty_keep_mark(t, op);
 }
 
-/* Our own storages never overlap: of those within the same other one (ty_within), one at a time is in use. Foreign memory (it has a
-   drop) may overlap any. */
+/* Our own storages never overlap, and those cut from the same one (ty_within) are never in use at the same time. Foreign memory (it has
+   a drop) may overlap any. */
 static bool share_memory(const ty_tensor *a, const ty_tensor *b) {
   const ty_storage *s = a->storage, *t = b->storage;
   if (s == t || (!s->drop && !t->drop)) return s == t;
@@ -213,7 +213,7 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   if (!TY_SAME_SHAPE(m, into))
     return misfit(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   const bool number_as_bool = into->dtype == TY_BOOL && m->dtype != TY_BOOL && c->op->id != TY_OP_fill && c->op->id != TY_OP_copy;
-  if ((ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype)) || number_as_bool)
+  if ((ty_is_float(m->dtype) && !ty_is_float(into->dtype)) || number_as_bool)
     return misfit(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
   if (into->scaled && scaled_rule_of(c->op) == REFUSED)
     return misfit(c, "the gradient is scaled by a GradScaler: call scaler:unscale_(optimizer) before it is changed");
@@ -398,7 +398,7 @@ ty_status ty_call_op2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_a
   ty_operand in[2] = {a, b};
   if (!at) {
     for (int i = 0; i < op->nparam; i++)
-      if (op->param[i].type > TY_P_TENSORS) def[op->param[i].slot] = op->param[i].def;
+      if (!ty_param_is_operand(&op->param[i])) def[op->param[i].slot] = op->param[i].def;
     at = def;
   }
   return ty_apply(ctx, op, in, op->nin, NULL, at, into, out);

@@ -22,8 +22,6 @@ static bool valid(ty_ctx *ctx, const ty_tensor *t, const ty_shadow *h) {
   return h->from == t->storage->id && h->version == ty_version(t) && h->queue == queue_of(ctx, t) && !t->storage->exposed;
 }
 
-static bool sole(const ty_shadow *h) { return atomic_load(&h->t->refs) == 1 && ty_storage_holders(h->t->storage) == 1; }
-
 void ty_shadow_free(ty_shadow *h) {
   ty_release(h->t);
   ty_free(h);
@@ -31,10 +29,7 @@ void ty_shadow_free(ty_shadow *h) {
 
 ty_tensor *ty_shadow_to_refresh(ty_ctx *ctx, const ty_tensor *t) {
   const ty_shadow *h = t->shadow;
-  if (!h || !valid(ctx, t, h) || !sole(h)) return NULL;
-  for (int i = 0; i < t->ndim; i++)
-    if (t->shape[i] > 1 && t->stride[i] != h->t->stride[i]) return NULL;
-  return h->t;
+  return h && valid(ctx, t, h) && ty_is_sole(h->t) && ty_same_places(t, h->t) ? h->t : NULL;
 }
 
 void ty_shadow_refreshed(ty_tensor *t) {
@@ -48,7 +43,7 @@ static ty_status shadow_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_for
   if (!t->requires_grad || t->base || t->dtype != TY_F32 || t->storage->exposed) return ty_cast_to(ctx, t, to, format, out);
   const bool alike = h && h->t->dtype == to && (format != TY_CHANNELS_LAST || ty_is_channels_last(h->t));
   if (alike && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : ty_no_memory(ctx, NULL);
-  if (alike && h->from == t->storage->id && h->queue == queue_of(ctx, t) && sole(h)) {
+  if (alike && h->from == t->storage->id && h->queue == queue_of(ctx, t) && ty_is_sole(h->t)) {
     TY_TRY(ty_copy_into(ctx, h->t, t));
     ty_changed(h->t);
   } else {
@@ -79,15 +74,15 @@ static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_
 
 static bool wants(const ty_call *c, const ty_backend *b, int i, ty_dtype to) {
   const ty_tensor *t = c->in[i].t;
-  if (!t || t->dtype == to || t->dtype == TY_F64 || !ty_is_float((ty_dtype)t->dtype)) return false;
+  if (!t || t->dtype == to || t->dtype == TY_F64 || !ty_is_float(t->dtype)) return false;
   if (c->op->mutates && ty_operand_param(c->op, i)->mutated) return false;
-  return ty_device_of(t) == b && (c->op->cast == TY_A_FP16 || ty_is_16bit((ty_dtype)t->dtype));
+  return ty_device_of(t) == b && (c->op->cast == TY_A_FP16 || ty_is_16bit(t->dtype));
 }
 
 bool ty_autocasts(const ty_call *c, const ty_backend *b, ty_dtype *to) {
   const uint8_t mode = c->ctx->autocast[b->gpu >= 0];
   if (!mode || c->op->cast == TY_A_WIDEST || c->op->has_list) return false;
-  *to = c->op->cast == TY_A_FP16 ? (ty_dtype)(mode - 1) : TY_F32;
+  *to = c->op->cast == TY_A_FP16 ? (mode - 1) : TY_F32;
   for (int i = 0; i < c->nin; i++)
     if (wants(c, b, i, *to)) return true;
   return false;

@@ -49,6 +49,7 @@ void ty_abandon_inplace(ty_pending *p);
 /* An autograd.Function; key: of its context in Lua. internal: the library's own, whose node saves its first `kept` operands. */
 typedef struct { uint64_t key; bool internal; int kept; } ty_function;
 ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);
+ty_node *ty_node_retain(ty_node *n);      /* n may be NULL */
 void ty_node_release(ty_node *n);
 bool ty_mark_graph_used(ty_tensor *t);                            /* gives t a node that backward has run already; false: out of memory */
 /* Makes t a leaf that requires grad, or one that doesn't. No effect on a result that has a node. */
@@ -59,6 +60,10 @@ ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 /* accumulate: inputs are leaves, and only they get their .grad; within: the inputs' hooks are left to the pass around this one */
 typedef struct { bool retain_graph, create_graph, accumulate, within; } ty_backward_opts;
+/* Sets the modes of a backward pass; gives the previous ones, to be restored. */
+typedef struct { bool grad_enabled, scaled, retains; uint8_t autocast[2]; } ty_pass_modes;
+ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o);
+void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was);
 /* A backward pass: gradients of the roots flow to leaves' .grad or, where inputs are given, into result[] as new references (NULL for an
  * unused input). grad: the roots' gradients; NULL: 1, for roots of one element. */
 typedef struct {

@@ -54,7 +54,7 @@ static int enter(pass *p, ty_node *node, ty_tensor *leaf) {
     return -1;
   p->e[p->n] = (entry){(uintptr_t)key, node, leaf, 0, p->ngrad, true};
   if (!ty_map_add(&p->map, p->e, p->n + 1, sizeof(entry))) return -1;
-  if (node) atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);   /* hooks may drop the last handle */
+  ty_node_retain(node);                    /* hooks may drop the last handle */
   ty_retain(leaf);
   for (int k = 0; k < nout; k++, p->ngrad++) {
     p->grad[p->ngrad] = NULL;
@@ -135,8 +135,6 @@ static ty_status unbroadcast(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const
   return TY_OK;
 }
 
-static bool sole_owner(const ty_tensor *t) { return atomic_load(&t->refs) == 1 && ty_storage_holders(t->storage) == 1; }
-
 static ty_status zero_indices(ty_ctx *ctx, const ty_tensor *t, int dim, int64_t first, int64_t end) {
   if (first >= end) return TY_OK;
   ty_tensor *v = ty_alias(t);
@@ -163,7 +161,7 @@ static ty_status accumulate(pass *p, int slot, ty_tensor *g) {
   ty_ctx *ctx = p->ctx;
   ty_tensor *old = p->grad[slot], *sum;
   if (!old) { p->grad[slot] = g; return TY_OK; }
-  bool in_place = !ctx->grad_enabled && !old->copied && sole_owner(old) && !ty_overlaps_itself(old);
+  bool in_place = !ctx->grad_enabled && !old->copied && ty_is_sole(old) && !ty_overlaps_itself(old);
   ty_status s = complete(p, slot);
   if (s == TY_OK) s = ty_call_op2(ctx, TY_OP_add, ty_operand_tensor(old), ty_operand_tensor(g), NULL, in_place ? old : NULL, &sum);
   ty_release(g);
@@ -219,7 +217,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   ty_tensor *whole = p->grad[slot], *sum = NULL;
   if (g->dtype != m->dtype || !TY_SAME_SHAPE(g, o)) return false;
   bool fits = !whole || (whole->dtype == m->dtype && TY_SAME_SHAPE(whole, m));   /* a leaf may have been given other data */
-  if (!fits || (whole && (!sole_owner(whole) || ty_overlaps_itself(whole)))) return false;
+  if (!fits || (whole && (!ty_is_sole(whole) || ty_overlaps_itself(whole)))) return false;
   const bool blank = !whole || extends(&p->written[slot], r);
   if (!whole) {
     ty_meta lay = *m;
@@ -240,16 +238,13 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   return true;
 }
 
-_Atomic int ty_hooks_registered, ty_leaf_hooks_registered, ty_calls_changed;
-_Atomic uint64_t ty_detached;
-
 /* leaf.grad += g; takes over g's reference. */
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {
   ty_tensor *const before = leaf->grad;
   const bool was_scaled = before && before->scaled;
   ty_tensor *sum = NULL;
   if (g->dtype != leaf->dtype) {           /* the leaf was converted after the graph was made */
-    ty_status s = ty_cast(ctx, g, (ty_dtype)leaf->dtype, &sum);
+    ty_status s = ty_cast(ctx, g, leaf->dtype, &sum);
     ty_release(g);
     if (s != TY_OK) return s;
     g = sum;
@@ -262,7 +257,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     ty_release(g);
     if (s != TY_OK) { leaf->grad->scaled = was_scaled; return s; }
   } else if (ctx->grad_enabled ||
-      ((sole_owner(g) || ty_program_gives(g)) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf)))))
+      ((ty_is_sole(g) || ty_program_gives(g)) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf)))))
     sum = g;
   else {                               /* others may hold g's memory: .grad gets its own */
     ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
@@ -399,7 +394,7 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
     if (ty_device_of(grad) != ty_device_of(root))
       return ty_error(ctx, "backward: the gradient is on %s; it must be on %s as the output", ty_device_of(grad)->name,
         ty_device_of(root)->name);
-    TY_TRY(ty_cast(ctx, grad, (ty_dtype)root->dtype, &g));
+    TY_TRY(ty_cast(ctx, grad, root->dtype, &g));
     if (ctx->grad_enabled && g != grad) {
       ty_release(g);
       return ty_error(ctx, "backward: the gradient has dtype %s; it must be %s as the output's",

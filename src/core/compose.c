@@ -9,7 +9,7 @@ ty_op *ty_plainer_op(const ty_call *c) {
   static const struct { double by; ty_op_id id; } plainer[] = {{2, TY_OP_square}, {3, TY_OP_cube}, {0.5, TY_OP_sqrt},
     {-0.5, TY_OP_rsqrt}, {-1, TY_OP_reciprocal}, {1, TY_OP_mul}};
   const ty_operand *x = &c->in[0], *b = &c->in[1];
-  if (c->op->id != TY_OP_pow || !x->t || !ty_is_float((ty_dtype)x->t->dtype) || (b->kind != TY_INT && b->kind != TY_FLOAT)) return NULL;
+  if (c->op->id != TY_OP_pow || !x->t || !ty_is_float(x->t->dtype) || (b->kind != TY_INT && b->kind != TY_FLOAT)) return NULL;
   for (unsigned i = 0; i < sizeof plainer / sizeof *plainer; i++)
     if ((b->kind == TY_INT ? (double)b->i : b->f) == plainer[i].by) return &ty_ops[plainer[i].id];
   return NULL;
@@ -25,7 +25,7 @@ static ty_status with_channels(const ty_call *c, ty_op_id op, int i, ty_tensor *
   if (!(t = ty_alias(c->in[i].t))) return ty_no_memory(c->ctx, NULL);
   t->ndim = x->ndim - 1;
   for (int d = 1; d < t->ndim; d++) { t->shape[d] = 1; t->stride[d] = 1; }
-  ty_status s = ty_cast(c->ctx, t, ty_compute_dtype((ty_dtype)x->dtype), &by);
+  ty_status s = ty_cast(c->ctx, t, ty_compute_dtype(x->dtype), &by);
   ty_release(t);
   if (s != TY_OK) return s;
   if (!*y) { *y = by; return TY_OK; }

@@ -14,11 +14,7 @@ ty_status ty_infer_to_device(ty_call *c) {
 }
 
 /* Whether two tensors of one shape and dtype have their elements in the same order, without holes. */
-static bool laid_out_alike(const ty_tensor *a, const ty_tensor *b) {
-  for (int i = 0; i < a->ndim; i++)
-    if (a->shape[i] != 1 && a->stride[i] != b->stride[i]) return false;
-  return ty_is_dense(a);
-}
+static bool laid_out_alike(const ty_tensor *a, const ty_tensor *b) { return ty_same_places(a, b) && ty_is_dense(a); }
 
 static ty_status transfer(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blocking) {
   const ty_backend *from = ty_device_of(src), *to = ty_device_of(dst);

@@ -62,7 +62,7 @@ static bool fusable(const ty_recording *r, const step *k) {
     const ty_tensor *t = k->vin[i] >= 0 ? &r->value[k->vin[i]].like : NULL;
     if (!t && !ty_is_number(&c->in[i]) && c->in[i].kind != TY_BOOLEAN) return false;
     if (t && op->cls == TY_C_POINTWISE && ty_rounds_numbers(c) && t->ndim == 0 && t->dtype != c->common) return false;
-    if (op->id == TY_OP_copy && i == 1 && !t && !ty_is_float((ty_dtype)o->dtype) && c->in[1].kind == TY_FLOAT) return false;
+    if (op->id == TY_OP_copy && i == 1 && !t && !ty_is_float(o->dtype) && c->in[1].kind == TY_FLOAT) return false;
   }
   return true;
 }
@@ -279,7 +279,7 @@ static bool is_cast(const ty_recording *r, const forming *g) {
   const ty_tensor *from = &r->value[k->vin[0]].like, *to = &r->value[k->vout[0]].like;
   const bool turned = from->ndim == 4 &&
     ((ty_is_contiguous(from) && ty_is_channels_last(to)) || (ty_is_channels_last(from) && ty_is_contiguous(to)));
-  return (g->flat || turned) && is_float32_or_16bit((ty_dtype)from->dtype) && is_float32_or_16bit((ty_dtype)to->dtype) &&
+  return (g->flat || turned) && is_float32_or_16bit(from->dtype) && is_float32_or_16bit(to->dtype) &&
     ty_numel(from) == g->n;
 }
 
@@ -315,7 +315,7 @@ static bool looks_at(const ty_recording *r, const forming *casts, const step *fo
     for (int i = 0; i < casts->nstep; i++) known = known || r->step[casts->step[i]].vout[0] == v;
     given += known;
     others += !known;
-    if (!known && (!ty_is_dense(t) || !is_float32_or_16bit((ty_dtype)t->dtype))) return false;
+    if (!known && (!ty_is_dense(t) || !is_float32_or_16bit(t->dtype))) return false;
   }
   return given && given <= casts->nstep && casts->nstep + others < TY_JOINED;
 }

@@ -1,7 +1,13 @@
-/* What fuse*.c and fused.c ask about steps and values. */
+/* What fuse*.c and fused.c ask about steps and values.
+ *
+ * Idea: fuse_reorder.c moves steps, fuse.c forms groups of them, fuse_split.c and fuse_recompute.c change groups, fuse_joint.c finds steps
+ * that a backend runs at once, and fused.c writes a group's kernel down. Invariant: a group computes what its steps would. */
 #ifndef TY_FUSE_H
 #define TY_FUSE_H
 #include "program_parts.h"
+
+int ty_joint_at(const ty_recording *r, const int *touches, int at, int *step, ty_joint *kind);   /* fuse_joint.c */
+ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r);   /* fuse_recompute.c */
 
 #define TY_FUSED_PER_STEP 3   /* nodes that a step takes: a guess */
 

@@ -94,7 +94,7 @@ static int copy_in_16_bits(const ty_recording *r, int v, int dtype, int from) {
   for (int i = from + 1; i < r->nstep; i++) {
     const step *k = &r->step[i];
     const ty_tensor *o = k->call.op->id == TY_OP_cast && k->vin[0] == v ? &r->value[k->vout[0]].like : NULL;
-    if (o && ty_is_16bit((ty_dtype)o->dtype) && (o->dtype == dtype || !ty_is_16bit((ty_dtype)dtype)) && ty_is_contiguous(o)) return i;
+    if (o && ty_is_16bit(o->dtype) && (o->dtype == dtype || !ty_is_16bit(dtype)) && ty_is_contiguous(o)) return i;
     if (ty_writes(r, k, r->value[v].store)) return -1;
   }
   return -1;
@@ -106,7 +106,7 @@ static int rows_backward(const ty_recording *r, const int *touches, int at, int 
   const int x = r->step[at].vin[1], given = r->step[at].vout[0], dtype = x < 0 ? -1 : r->value[x].like.dtype;
   if (given < 0 || !in_order(r, given, dtype)) return 0;
   int n = 0, past, cast = made_for(r, touches, at, 0, TY_OP_cast), g = cast < 0 ? dtype : r->value[r->step[cast].vin[0]].like.dtype;
-  if (cast >= 0 && (dtype != TY_F32 || !ty_is_16bit((ty_dtype)g))) { cast = -1; g = dtype; }
+  if (cast >= 0 && (dtype != TY_F32 || !ty_is_16bit(g))) { cast = -1; g = dtype; }
   const int sum = sum_with(r, touches, given, at, &past), copy = dtype == TY_F32
     ? copy_in_16_bits(r, sum < 0 ? given : r->step[sum].vout[0], g, sum < 0 ? at : sum) : -1;
   if (cast >= 0) step[n++] = cast;

@@ -69,10 +69,6 @@ static bool written_between(const ty_recording *r, int v, int from, int to) {
   return false;
 }
 
-static bool same_layout(const ty_tensor *a, const ty_tensor *b) {
-  return a->dtype == b->dtype && TY_SAME_SHAPE(a, b) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
-}
-
 /* If step `at` is relu_backward(max_pool2d_backward(g, places), y), where pooled, places = max_pool2d_indices(y), it becomes
    max_pool2d_backward(relu_backward(g, pooled), places). */
 static bool relu_before_pool(ty_recording *r, int at) {
@@ -93,7 +89,7 @@ static bool relu_before_pool(ty_recording *r, int at) {
   if (!st->internal || st->visible || st->value != spread || v->next >= 0 || readers(r, v->store) != 1 ||
       r->value[result].store == v->store)
     return false;
-  if (!same_layout(&v->like, &r->value[result].like) || !ty_is_dense(small) || small->dtype != v->like.dtype) return false;
+  if (!ty_same_layout(&v->like, &r->value[result].like) || !ty_is_dense(small) || small->dtype != v->like.dtype) return false;
   v->like.ndim = small->ndim;
   v->like.offset = 0;
   memcpy(v->like.shape, small->shape, sizeof small->shape);
@@ -118,7 +114,7 @@ static void skip_one(ty_recording *r, int at) {
   if (one < 0 || (fill = &r->step[one])->call.op->id != TY_OP_fill || fill->vout[0] != mul->vin[0] ||
       !ty_is_number(&fill->call.in[1]) || fill->call.in[1].f != 1)
     return;
-  if (!same_layout(&r->value[v].like, &r->value[product].like) || ty_maker_of(r, product, r->nstep) != at) return;
+  if (!ty_same_layout(&r->value[v].like, &r->value[product].like) || ty_maker_of(r, product, r->nstep) != at) return;
   for (int i = at + 1; i < r->nstep && !ty_writes(r, &r->step[i], r->value[v].store); i++)
     for (int j = 0; j < r->step[i].call.nin; j++)
       if (r->step[i].vin[j] == product && !ty_mutates_operand(&r->step[i].call, j)) r->step[i].vin[j] = v;

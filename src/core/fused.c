@@ -37,11 +37,11 @@ static int channels_of(maker *m, int v, ty_dtype compute) {
   const ty_tensor *t = &m->r->value[v].like;
   for (int i = 0; i < m->ncur; i++) m->full = m->full || ty_same_elements(m->r, m->cur[i].value, v);     /* made here, not by channel */
   if (f->ntensor == TY_FUSED_TENSORS || m->full) { m->full = true; return 0; }
-  f->tensor[f->ntensor] = (ty_fused_tensor){.value = v, .dtype = t->dtype, .channels = true};
-  f->tensor[f->ntensor].stride[1] = f->shape[1] == 1 ? 0 : t->stride[0];
-  return new_node(m,
-    (ty_fused_node){.kind = TY_F_TENSOR, .dtype = t->dtype, .compute = compute, .tensor = (int8_t)f->ntensor++,
-    .row = by_rows(f, &f->tensor[f->ntensor - 1])});
+  const int k = f->ntensor++;
+  f->tensor[k] = (ty_fused_tensor){.value = v, .dtype = t->dtype, .channels = true};
+  f->tensor[k].stride[1] = f->shape[1] == 1 ? 0 : t->stride[0];
+  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = t->dtype, .compute = compute, .tensor = (int8_t)k,
+    .row = by_rows(f, &f->tensor[k])});
 }
 
 /* The index of v's tensor. row: one value per row. The same memory with other strides is another tensor. */
@@ -76,7 +76,7 @@ static int as(maker *m, int n, ty_dtype d, ty_dtype compute) {
   const ty_fused_node *x = &m->f->node[n];
   return x->dtype == d && x->compute == compute ? n : convert(m, n, d, compute, x->row);
 }
-static int as_computed(maker *m, int n, ty_dtype compute) { return as(m, n, (ty_dtype)m->f->node[n].dtype, compute); }
+static int as_computed(maker *m, int n, ty_dtype compute) { return as(m, n, m->f->node[n].dtype, compute); }
 
 /* The node of value v's current content, held in compute. */
 static int read_value(maker *m, int v, ty_dtype compute) {
@@ -165,7 +165,7 @@ static int pointwise(maker *m, const step *k, ty_dtype d) {
   const ty_op *op = c->op;
   if (ty_is_copy(op->id)) {
     const int i = op->id == TY_OP_copy;
-    const ty_dtype from = k->vin[i] >= 0 ? ty_compute_dtype((ty_dtype)m->r->value[k->vin[i]].like.dtype) : ty_compute_dtype(d);
+    const ty_dtype from = k->vin[i] >= 0 ? ty_compute_dtype(m->r->value[k->vin[i]].like.dtype) : ty_compute_dtype(d);
     const int n = k->vin[i] >= 0 ? read_value(m, k->vin[i], from) : number(m, c->in[i], from, from);
     return convert(m, n, d, ty_compute_dtype(d), m->row);
   }
@@ -181,7 +181,7 @@ static int pointwise(maker *m, const step *k, ty_dtype d) {
 
 static void compute_step(maker *m, const step *k, int *out) {
   const ty_op *op = k->call.op;
-  const ty_dtype d = (ty_dtype)m->r->value[k->vout[0]].like.dtype;
+  const ty_dtype d = m->r->value[k->vout[0]].like.dtype;
   m->row = m->f->nred && op->cls != TY_C_REDUCE && ty_numel(&m->r->value[k->vout[0]].like) != m->f->numel;
   m->compute = ty_compute_dtype(d);
   if (op->cls == TY_C_POINTWISE || ty_is_copy(op->id)) out[0] = pointwise(m, k, d);
@@ -196,8 +196,8 @@ static void compute_step(maker *m, const step *k, int *out) {
       .op = op, .row = true});
   }
   for (int j = 0; j < op->nout && op->cls != TY_C_POINTWISE; j++) {
-    const ty_dtype o = (ty_dtype)m->r->value[k->vout[j]].like.dtype;
-    out[j] = as(m, out[j], o, j ? (ty_dtype)m->f->node[out[j]].compute : ty_compute_dtype(o));
+    const ty_dtype o = m->r->value[k->vout[j]].like.dtype;
+    out[j] = as(m, out[j], o, j ? m->f->node[out[j]].compute : ty_compute_dtype(o));
   }
 }
 
@@ -266,7 +266,7 @@ static bool set_value(maker *m, int v, int n, bool stores) {
   m->cur[at] = (current){v, n};
   if (stores && stored(&m->r->store[m->r->value[v].store])) {
     const ty_fused_node *x = &m->f->node[n];
-    if (x->to >= 0) n = m->cur[at].node = convert(m, n, (ty_dtype)x->dtype, (ty_dtype)x->compute, x->row);     /* it is stored elsewhere */
+    if (x->to >= 0) n = m->cur[at].node = convert(m, n, x->dtype, x->compute, x->row);     /* it is stored elsewhere */
     m->f->node[n].to = (int8_t)tensor_of(m, v, m->f->node[n].row);
   }
   return true;

@@ -127,9 +127,9 @@ ty_status ty_infer_collective(ty_call *c) {
   if (c->at[TY_AT_collective_peer].i < 0 || c->at[TY_AT_collective_peer].i >= g->size)
     return ty_error(c->ctx, "distributed: rank %lld doesn't exist; ranks are 0 to %d",
       (long long)c->at[TY_AT_collective_peer].i, g->size - 1);
-  if (c->at[TY_AT_collective_reduction].i == TY_BY_MEAN && !ty_is_float((ty_dtype)x->dtype))
+  if (c->at[TY_AT_collective_reduction].i == TY_BY_MEAN && !ty_is_float(x->dtype))
     return ty_error(c->ctx, "distributed: the mean of dtype %s isn't defined", ty_dtype_names[x->dtype]);
-  ty_set_shape(m, (ty_dtype)x->dtype, x->ndim, x->shape);
+  ty_set_shape(m, x->dtype, x->ndim, x->shape);
   if (kind == TY_SEND) { m->ndim = 1; m->shape[0] = 0; }
   if (kind == TY_ALL_GATHER) {
     if (x->ndim == 0) m->shape[0] = m->ndim = 1;
@@ -151,7 +151,7 @@ ty_status ty_message_of(ty_call *c, ty_message *m, ty_tensor **in, ty_tensor **o
   *in = *out = NULL;
   if (kind != TY_RECV) TY_TRY(ty_contiguous(c->ctx, x, in));
   *out = ty_retain(y);                       /* contiguous: apply made it, or chose x because it is */
-  *m = (ty_message){kind, (ty_reduction)c->at[TY_AT_collective_reduction].i, (ty_dtype)x->dtype, (int)c->at[TY_AT_collective_peer].i,
+  *m = (ty_message){kind, (ty_reduction)c->at[TY_AT_collective_reduction].i, x->dtype, (int)c->at[TY_AT_collective_peer].i,
                     (int)c->at[TY_AT_collective_tag].i, *in ? ty_data(*in) : NULL, kind == TY_SEND ? NULL : ty_data(y),
                     of_parts ? ty_numel(x) / ty_group_at(c->at[TY_AT_collective_group].i)->size : ty_numel(x)};
   return TY_OK;

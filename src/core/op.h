@@ -26,6 +26,8 @@ typedef struct {
   ty_attr def;             /* the default, where .set */
   char choices[96];        /* TY_P_ENUM: "none,mean,sum" */
 } ty_param;
+/* Operands: tensors, or numbers in their place. All other parameters are attributes. */
+static inline bool ty_param_is_operand(const ty_param *p) { return p->type <= TY_P_TENSORS; }
 
 /* Classes of ops: one entry of a backend (ty_backend.run) does all ops of a class. */
 #define TY_CLASSES(X) X(C_POINTWISE, "pointwise") X(C_REDUCE, "reduce") X(C_REDUCE_INDEX, "reduce_index") X(C_SCAN, "scan") \
@@ -71,7 +73,12 @@ ty_status ty_ops_init(char *err);                        /* parses the signature
 double ty_parameter(const ty_call *c, int slot);         /* an attribute as a number, whatever its type */
 ty_op *ty_op_find(const char *name);
 const ty_param *ty_op_param(const ty_op *op, const char *name);
-const ty_param *ty_operand_param(const ty_op *op, int slot);     /* the parameter of an operand, whose slot counts operands alone */
+/* Parameters by their slots, which count operands, or attributes, alone. */
+const ty_param *ty_operand_param(const ty_op *op, int slot);
+const ty_param *ty_attr_param(const ty_op *op, int slot);
+/* Which of p's choices the n characters at word are; -1: none. ty_choice_name: choice i, *n characters long. */
+int ty_choice(const ty_param *p, const char *word, size_t n);
+const char *ty_choice_name(const ty_param *p, int64_t i, size_t *n);
 ty_status ty_sig_parse(const char *sig, ty_op *into, char *err);
 /* The one of list's n names that is nearest to name, or NULL where none is near. */
 const char *ty_nearest(const char *name, const char *const *list, int n);
@@ -109,7 +116,6 @@ void ty_optim_settings_of(const ty_call *c, struct ty_optim_settings *out);    /
 /* A recurrent layer's call. kept: values that each unit saves in each step for backward; n: batch size; h: units. */
 typedef struct { ty_recurrent_kind kind; int gates, kept; bool reverse; int64_t steps, n, h; } ty_recurrence;
 ty_recurrence ty_recurrence_of(const ty_call *c);
-struct ty_augment;
 /* The windows of a convolution or a pool, forward or backward, over the last two dims. kernel: pools only; 0 where the sizes
    decide the windows (adaptive). */
 typedef struct { int64_t kernel[2], stride[2], padding[2], dilation[2], groups, divisor; bool ceil_mode, include_pad; } ty_windows;
@@ -123,6 +129,7 @@ static inline ty_loss_options ty_loss_options_of(const ty_call *c) {
   return (ty_loss_options){c->at[TY_AT_cross_entropy_rows_ignore_index].i, c->at[TY_AT_cross_entropy_rows_label_smoothing].f};
 }
 #define TY_BINCOUNT_MOST ((int64_t)1 << 40)  /* bincount's largest id: beyond, the counts would take more than 8 TiB */
+struct ty_augment;
 void ty_augment_of(const ty_call *c, struct ty_augment *out);   /* the op augment's geometry (augment.h) */
 
 /* Where the tensors of an operand slot stand in ty_call.in: those of a list, or the one. */

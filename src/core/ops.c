@@ -84,6 +84,22 @@ static double number_of(const char *s) {
   return v;
 }
 
+int ty_choice(const ty_param *p, const char *word, size_t n) {
+  const char *q = p->choices;
+  for (int i = 0;; i++) {
+    const size_t m = strcspn(q, ",");
+    if (m == n && !memcmp(q, word, n)) return i;
+    q += m;
+    if (!*q++) return -1;
+  }
+}
+const char *ty_choice_name(const ty_param *p, int64_t i, size_t *n) {
+  const char *q = p->choices;
+  for (; i > 0; i--) q += strcspn(q, ",") + 1;
+  *n = strcspn(q, ",");
+  return q;
+}
+
 /* Parses a default's text into p->def. False: it doesn't fit the type. */
 static bool parse_default(ty_param *p, const char *s) {
   ty_attr *a = &p->def;
@@ -97,16 +113,7 @@ static bool parse_default(ty_param *p, const char *s) {
       a->n = (uint8_t)(p->type - TY_P_SINGLE + 1);
       for (int i = 0; i < a->n; i++) a->v[i] = atoll(s);
       return true;
-    case TY_P_ENUM: {
-      int k = 0;
-      for (const char *q = p->choices; *q; q++, k++) {
-        size_t n = strcspn(q, ",");
-        if (n == strlen(s) && !strncmp(q, s, n)) { a->i = k; return true; }
-        q += n;
-        if (!*q) break;
-      }
-      return false;
-    }
+    case TY_P_ENUM: a->i = ty_choice(p, s, strlen(s)); return a->i >= 0;
     default: return false;
   }
 }
@@ -145,7 +152,7 @@ static bool parse_param(ty_op *op, char *s, bool keyword) {
       break;
     } else return false;
   }
-  bool operand = p->type <= TY_P_TENSORS;
+  bool operand = ty_param_is_operand(p);
   if (operand ? op->nin == TY_MAXPARAM : op->nattr == TY_MAXATTR) return false;
   p->slot = (uint8_t)(operand ? op->nin++ : op->nattr++);
   if (p->type == TY_P_TENSORS) op->has_list = true;
@@ -229,7 +236,7 @@ static void check_slots(void) {
   static const struct { int op; const char *name; int slot; } made[] = {TY_ATTRIBUTES(SLOT)};
   for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
     const ty_param *p = ty_op_param(&ty_ops[made[i].op], made[i].name);
-    if (p && p->type > TY_P_TENSORS && p->slot == made[i].slot) continue;
+    if (p && !ty_param_is_operand(p) && p->slot == made[i].slot) continue;
     snprintf(init_error, TY_ERRLEN, "%s: attributes.h has %s at %d", ty_ops[made[i].op].name, made[i].name, made[i].slot);
     return;
   }
@@ -274,10 +281,7 @@ ty_status ty_ops_init(char *err) {
 }
 
 double ty_parameter(const ty_call *c, int slot) {
-  for (int i = 0; i < c->op->nparam; i++)
-    if (c->op->param[i].type > TY_P_TENSORS && c->op->param[i].slot == slot)
-      return c->op->param[i].type == TY_P_NUMBER ? c->at[slot].f : (double)c->at[slot].i;
-  return 0;
+  return ty_attr_param(c->op, slot)->type == TY_P_NUMBER ? c->at[slot].f : (double)c->at[slot].i;
 }
 
 ty_op *ty_op_find(const char *name) {
@@ -292,11 +296,13 @@ const ty_param *ty_op_param(const ty_op *op, const char *name) {
   return NULL;
 }
 
-const ty_param *ty_operand_param(const ty_op *op, int slot) {
+static const ty_param *param_of(const ty_op *op, bool operand, int slot) {
   int i = 0;
-  while (i < op->nparam - 1 && (op->param[i].type > TY_P_TENSORS || op->param[i].slot != slot)) i++;
+  while (i < op->nparam - 1 && (ty_param_is_operand(&op->param[i]) != operand || op->param[i].slot != slot)) i++;
   return &op->param[i];
 }
+const ty_param *ty_operand_param(const ty_op *op, int slot) { return param_of(op, true, slot); }
+const ty_param *ty_attr_param(const ty_op *op, int slot) { return param_of(op, false, slot); }
 
 /* How many letters to insert, delete, replace or swap with their neighbour to turn a into b. For short names. */
 static int distance(const char *a, const char *b) {

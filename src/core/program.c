@@ -3,6 +3,9 @@
 #include "program_parts.h"
 #include "table.h"
 
+_Atomic int ty_hooks_registered, ty_leaf_hooks_registered, ty_calls_changed;
+_Atomic uint64_t ty_detached;
+
 ty_status ty_program_no_memory(ty_ctx *ctx) {
   ty_program *p = ctx->program;
   if (p && p->mode == TY_RECORD) ty_program_refuse(p, "out of memory");      /* an event may be incomplete */
@@ -253,9 +256,7 @@ static void bind(ty_recording *r, int value, ty_tensor *t) {
 /* Binds v, which was the gradient of grad_of, to that leaf's present gradient, if possible. */
 static void follow_gradient(ty_recording *r, int v) {
   const ty_tensor *w = r->value[v].t, *g = r->value[v].grad_of->grad;
-  if (!g || (g->storage == w->storage && g->offset == w->offset) || g->dtype != w->dtype || g->ndim != w->ndim || !TY_SAME_SHAPE(g, w) ||
-      memcmp(g->stride, w->stride, sizeof(int64_t) * w->ndim) || ty_device_of(g) != ty_device_of(w))
-    return;
+  if (!g || (g->storage == w->storage && g->offset == w->offset) || !ty_same_layout(g, w) || ty_device_of(g) != ty_device_of(w)) return;
   if (g->storage->exposed) return;         /* others may write to it */
   if (g->storage->program == r->program) return;         /* made by this program: its recordings account for it */
   if (r->gpu && !g->storage->program) return;            /* each call has another address: a graph would be captured each time */
@@ -455,7 +456,7 @@ static bool changes(const ty_program *p, const event *e, const ty_tensor *t) {
   if (e->into >= 0 && ty_is_value(p, e->into, t)) return true;
   for (int i = 0; i < e->op->nparam; i++) {
     const ty_param *q = &e->op->param[i];
-    if (q->type > TY_P_TENSORS || !q->mutated) continue;
+    if (!ty_param_is_operand(q) || !q->mutated) continue;
     const ty_span s = ty_span_of(e->op, e->span, q->slot);
     for (int k = s.start; k < s.start + s.count; k++)
       if (e->vin[k] >= 0 && ty_is_value(p, e->vin[k], t)) return true;

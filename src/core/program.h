@@ -74,10 +74,6 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);        
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);  /* as ty_record_function */
 /* Asks a user's function for its gradients, as host->rule does. */
 ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool *needs, ty_tensor **gin);
-/* Sets the modes of a backward pass; gives the previous ones, to be restored. */
-typedef struct { bool grad_enabled, scaled, retains; uint8_t autocast[2]; } ty_pass_modes;
-ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o);
-void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was);
 bool ty_needs_graph(const ty_tensor *t);      /* a backward pass may still come: it can reach a leaf by nodes that none has used up */
 bool ty_program_is_broken(const ty_ctx *ctx);            /* the call can't go on, or the backward pass will be done again */
 /* Whether t, no leaf and no leaf's gradient, has memory that was made in the call that ctx's coroutine records or compares. */

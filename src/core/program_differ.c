@@ -19,8 +19,7 @@ void ty_become(ty_tensor *h, ty_tensor *t) {
   h->own_layout = t->own_layout;
   h->copied = t->copied;
   h->scaled = t->scaled;
-  h->node = t->node;
-  if (t->node) atomic_fetch_add_explicit(&t->node->refs, 1, memory_order_relaxed);
+  h->node = ty_node_retain(t->node);
   h->out = t->out;
   h->history = t->history;
   h->base = ty_retain(t->base);

@@ -188,7 +188,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
         !(ty_is_number(&c->in[i]) && ty_is_number(&e->in[i]) && ty_is_rate(op, ty_slot_of(c, i))))
       return false;
   for (int i = 0; i < op->nparam; i++)
-    if (op->param[i].type > TY_P_TENSORS && !is_setting(op, i) &&
+    if (!ty_param_is_operand(&op->param[i]) && !is_setting(op, i) &&
         !same_attr(&op->param[i], &e->at[op->param[i].slot], &c->at[op->param[i].slot]))
       return false;
   return !into || (ty_is_value(p, e->into, into) && ty_needs_grad(into) == e->into_needs && (!e->moves || into->base));

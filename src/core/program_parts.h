@@ -242,10 +242,8 @@ void ty_modes_set(ty_ctx *ctx, const modes *m);
 
 void ty_uses_free(ty_uses *u);                           /* fuse_reorder.c */
 ty_status ty_fuse_exchange(ty_ctx *ctx, ty_recording *r);   /* fuse_reorder.c */
-int ty_joint_at(const ty_recording *r, const int *touches, int at, int *step, ty_joint *kind);   /* fuse_joint.c */
 ty_status ty_fuse_split(ty_ctx *ctx, ty_recording *r);   /* fuse_split.c */
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_recording *r);  /* forms the groups */
-ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r);   /* fuse_recompute.c */
 ty_status ty_fuse_make(ty_ctx *ctx, ty_recording *r);    /* makes the kernels, again where what is held has changed */
 void ty_fuse_places(ty_recording *r);                    /* gives kernels the values' tensors */
 void ty_fuse_free(ty_recording *r);

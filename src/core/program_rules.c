@@ -27,8 +27,7 @@ ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int ni
   TY_TRY(ty_record_function(ctx, f, in, nin, out, nout));
   for (int j = 0; j < nout && p->mode == TY_CHECK && !e->node; j++) {
     if (!out[j] || !out[j]->node || out[j]->node->key != f.key) continue;
-    p->r->event[at].node = out[j]->node;
-    atomic_fetch_add_explicit(&out[j]->node->refs, 1, memory_order_relaxed);
+    p->r->event[at].node = ty_node_retain(out[j]->node);
   }
   return TY_OK;
 }

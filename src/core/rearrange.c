@@ -75,13 +75,19 @@ static ty_status copy_with(ty_call *c, ty_tensor *t, const int64_t *stride, ty_t
   return s;
 }
 
-/* t in the layout that the op's size, stride and offset refer to: itself, or a copy. */
+/* Whether t lies in the layout that the op's size, stride and offset refer to. */
+static bool lies_so(const ty_tensor *t, const ty_attr *layout) {
+  if (!layout->n) return ty_is_contiguous(t);
+  for (int i = 0; i < layout->n; i++)
+    if (t->shape[i] > 1 && t->stride[i] != layout->v[i]) return false;
+  return true;
+}
+
+/* t in that layout: itself, or a copy. */
 static ty_status laid_out(ty_call *c, ty_tensor *t, ty_tensor **out) {
-  const ty_attr *lay = &c->at[TY_AT_strided_take_layout];
-  bool same = true;
-  if (!lay->n) return ty_contiguous(c->ctx, t, out);
-  for (int i = 0; i < lay->n; i++) same = same && (t->shape[i] <= 1 || t->stride[i] == lay->v[i]);
-  return same ? (*out = ty_retain(t), TY_OK) : copy_with(c, t, lay->v, out);
+  const ty_attr *layout = &c->at[TY_AT_strided_take_layout];
+  if (lies_so(t, layout)) return (*out = ty_retain(t), TY_OK);
+  return layout->n ? copy_with(c, t, layout->v, out) : ty_contiguous(c->ctx, t, out);
 }
 
 /* The view of t (as laid_out) that size, stride and offset describe. */
@@ -103,12 +109,14 @@ static ty_status strided_take(ty_call *c) {
   return s;
 }
 
-static ty_status strided_put(ty_call *c) {   /* into a copy in that layout, then to the result */
-  ty_tensor *x;
-  TY_TRY(copy_with(c, c->in[0].t, c->at[TY_AT_strided_put_layout].n ? c->at[TY_AT_strided_put_layout].v : c->out[0]->stride, &x));
+static ty_status strided_put(ty_call *c) {   /* into the result, or a copy in that layout */
+  ty_tensor *o = c->out[0], *x = NULL;
+  const ty_attr *layout = &c->at[TY_AT_strided_put_layout];
+  ty_status s = lies_so(o, layout) ? ty_copy_into(c->ctx, x = ty_retain(o), c->in[0].t) : copy_with(c, c->in[0].t, layout->v, &x);
+  if (s != TY_OK) { ty_release(x); return s; }
   ty_tensor v = picked(c, x);
-  ty_status s = c->in[1].t ? ty_copy_into(c->ctx, &v, c->in[1].t) : ty_fill_into(c->ctx, &v, c->in[1]);
-  if (s == TY_OK) s = ty_copy_into(c->ctx, c->out[0], x);
+  s = c->in[1].t ? ty_copy_into(c->ctx, &v, c->in[1].t) : ty_fill_into(c->ctx, &v, c->in[1]);
+  if (s == TY_OK && x != o) s = ty_copy_into(c->ctx, o, x);
   ty_release(x);
   return s;
 }

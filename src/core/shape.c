@@ -70,7 +70,7 @@ int ty_position(const ty_call *c, int slot) {
 
 ty_status ty_need_float(ty_call *c, int slot) {
   const ty_tensor *t = c->in[slot].t;
-  if (t && !ty_is_float((ty_dtype)t->dtype))
+  if (t && !ty_is_float(t->dtype))
     return ty_fail(c, "argument %d must have a floating dtype, got %s", ty_position(c, slot), ty_dtype_names[t->dtype]);
   return TY_OK;
 }
@@ -110,7 +110,7 @@ ty_status ty_need_index(ty_call *c, int slot) {
   const ty_tensor *t = c->in[slot].t;
   if (t && t->dtype != TY_I64 && t->dtype != TY_I32 && t->dtype != TY_U8)
     return ty_fail(c, "argument %d must hold indices (int64), got %s%s", ty_position(c, slot), ty_dtype_names[t->dtype],
-      ty_is_float((ty_dtype)t->dtype) ? ": long() makes it int64" : "");
+      ty_is_float(t->dtype) ? ": long() makes it int64" : "");
   return TY_OK;
 }
 
@@ -173,20 +173,20 @@ static ty_dtype number_dtype(ty_kind k) { return k == TY_INT ? TY_I64 : k == TY_
 /* PyTorch's categories: tensors with dims (high) outweigh 0-dim tensors, these outweigh numbers, unless low is of a higher kind
  * (bool, whole, float). -1: no operand is in the category. */
 static ty_dtype combine(int high, int low) {
-  if (high < 0) return (ty_dtype)low;
-  if (low < 0 || ty_is_float((ty_dtype)high)) return (ty_dtype)high;
-  if (high == TY_BOOL || ty_is_float((ty_dtype)low)) return ty_promote((ty_dtype)high, (ty_dtype)low);
-  return (ty_dtype)high;
+  if (high < 0) return low;
+  if (low < 0 || ty_is_float(high)) return high;
+  if (high == TY_BOOL || ty_is_float(low)) return ty_promote(high, low);
+  return high;
 }
 
 ty_dtype ty_result_dtype(const ty_operand *in, int n) {
   int best[3] = {-1, -1, -1};
-  if (n == 2 && in[0].t && in[1].t && in[0].t->dtype == in[1].t->dtype) return (ty_dtype)in[0].t->dtype;
+  if (n == 2 && in[0].t && in[1].t && in[0].t->dtype == in[1].t->dtype) return in[0].t->dtype;
   for (int i = 0; i < n; i++) {
     if (in[i].kind == TY_NONE) continue;
     int k = in[i].kind != TY_TENSOR ? 2 : in[i].t->ndim == 0;
-    ty_dtype d = in[i].kind == TY_TENSOR ? (ty_dtype)in[i].t->dtype : number_dtype(in[i].kind);
-    best[k] = best[k] < 0 ? (int)d : (int)ty_promote((ty_dtype)best[k], d);
+    ty_dtype d = in[i].kind == TY_TENSOR ? in[i].t->dtype : number_dtype(in[i].kind);
+    best[k] = best[k] < 0 ? (int)d : (int)ty_promote(best[k], d);
   }
   int low = best[1] < 0 ? best[2] : best[2] < 0 ? best[1] : (int)combine(best[1], best[2]);
   return combine(best[0], low);
@@ -194,10 +194,8 @@ ty_dtype ty_result_dtype(const ty_operand *in, int n) {
 
 /* A number that no element exceeds becomes the dtype's last one: it doesn't matter to a minimum; lower ones likewise to a maximum. */
 static void within(ty_operand *v, ty_dtype d, bool minimum) {
-  const int64_t last = d == TY_U8 ? UINT8_MAX : d == TY_I32 ? INT32_MAX : INT64_MAX,
-    first = d == TY_U8 ? 0 : d == TY_I32 ? INT32_MIN : INT64_MIN;
-  if (minimum && v->i > last) *v = ty_operand_int(last);
-  if (!minimum && v->i < first) *v = ty_operand_int(first);
+  if (minimum && v->i > ty_whole_last(d)) *v = ty_operand_int(ty_whole_last(d));
+  if (!minimum && v->i < ty_whole_first(d)) *v = ty_operand_int(ty_whole_first(d));
 }
 
 ty_status ty_infer_pointwise(ty_call *c) {
@@ -220,7 +218,7 @@ ty_status ty_infer_pointwise(ty_call *c) {
   m->has_stride = m->own_layout = false;
   if (rule == TY_D_WHERE) TY_TRY(ty_need_dtype(c, 0, TY_BOOL));
   if (c->op->id == TY_OP_masked_fill) TY_TRY(ty_need_dtype(c, 1, TY_BOOL));
-  ty_dtype d = rule == TY_D_FIRST ? (ty_dtype)c->in[0].t->dtype
+  ty_dtype d = rule == TY_D_FIRST ? c->in[0].t->dtype
              : rule == TY_D_WHERE ? ty_result_dtype(c->in + 1, 2) : ty_result_dtype(c->in, c->nin);
   if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
   if (rule == TY_D_WHOLE && ty_is_float(d)) return ty_fail(c, "operands must be whole numbers or booleans, got %s", ty_dtype_names[d]);
@@ -295,7 +293,7 @@ ty_status ty_infer_reduce(ty_call *c) {
       if (mask >> i & 1 && x->shape[i] == 0) return ty_fail(c, "dim %d of shape %s is empty: no minimum or maximum", i + 1, ty_shape_of(x));
   if (c->op->dtype == TY_D_FLOAT) TY_TRY(ty_need_float(c, 0));
   reduced_shape(m, x, mask, c->at[TY_AT_sum_keepdim].i);
-  ty_dtype d = (ty_dtype)x->dtype;
+  ty_dtype d = x->dtype;
   bool adds = id == TY_OP_sum || id == TY_OP_nansum || id == TY_OP_prod;
   m->dtype = c->op->dtype == TY_D_BOOL ? TY_BOOL : adds && !ty_is_float(d) ? TY_I64 : d;
   c->compute = ty_compute_dtype(d);
@@ -312,7 +310,7 @@ ty_status ty_infer_index_reduce(ty_call *c) {
     reduced_shape(&c->meta[k], x, x->ndim ? 1u << d : 0, c->at[TY_AT_max_dim_keepdim].i);
     c->meta[k].dtype = k ? TY_I64 : x->dtype;
   }
-  c->compute = ty_compute_dtype((ty_dtype)x->dtype);
+  c->compute = ty_compute_dtype(x->dtype);
   return TY_OK;
 }
 
@@ -325,7 +323,7 @@ ty_status ty_infer_softmax(ty_call *c) {
     TY_TRY(ty_need_same_dtype(c, 1, 0));
     if (!TY_SAME_SHAPE(y, x)) return ty_fail(c, "a gradient of shape %s doesn't fit a result of shape %s", ty_shape_of(x), ty_shape_of(y));
   }
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
+  ty_set_shape(&c->meta[0], x->dtype, x->ndim, x->shape);
   const ty_tensor *like = c->nin == 2 ? c->in[1].t : x;      /* backward keeps forward's layout */
   if (like->own_layout) ty_keep_layout(&c->meta[0], like);   /* else contiguous, as PyTorch's */
   return TY_OK;
@@ -348,8 +346,8 @@ static ty_status copied(ty_call *c, ty_dtype d, int64_t format) {
   ty_lay_channels_last(&c->meta[0]);
   return TY_OK;
 }
-ty_status ty_infer_clone(ty_call *c) { return copied(c, (ty_dtype)c->in[0].t->dtype, c->at[TY_AT_clone_memory_format].i); }
-ty_status ty_infer_cast(ty_call *c) { return copied(c, (ty_dtype)c->at[TY_AT_cast_dtype].i, c->at[TY_AT_cast_memory_format].i); }
+ty_status ty_infer_clone(ty_call *c) { return copied(c, c->in[0].t->dtype, c->at[TY_AT_clone_memory_format].i); }
+ty_status ty_infer_cast(ty_call *c) { return copied(c, c->at[TY_AT_cast_dtype].i, c->at[TY_AT_cast_memory_format].i); }
 
 bool ty_copies_to(const ty_tensor *src, const ty_tensor *x) {
   const int lead = src->ndim - x->ndim;
@@ -361,7 +359,7 @@ bool ty_copies_to(const ty_tensor *src, const ty_tensor *x) {
 ty_status ty_infer_copy(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *src = c->in[1].t;
   ty_meta_of(x, &c->meta[0]);
-  if (!src) return ty_need_fitting(c, 1, (ty_dtype)x->dtype);
+  if (!src) return ty_need_fitting(c, 1, x->dtype);
   return ty_copies_to(src, x) ? TY_OK : ty_fail(c, "shape %s doesn't broadcast to %s", ty_shape_of(src), ty_shape_of(x));
 }
 
@@ -418,7 +416,7 @@ static ty_status strided_fits(ty_call *c) {
 
 ty_status ty_infer_strided_take(ty_call *c) {
   TY_TRY(strided_fits(c));
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, c->at[TY_AT_strided_take_size].n, c->at[TY_AT_strided_take_size].v);
+  ty_set_shape(&c->meta[0], c->in[0].t->dtype, c->at[TY_AT_strided_take_size].n, c->at[TY_AT_strided_take_size].v);
   return TY_OK;
 }
 
@@ -426,11 +424,8 @@ ty_status ty_infer_strided_put(ty_call *c) {
   const ty_tensor *src = c->in[1].t;
   const ty_attr *size = &c->at[TY_AT_strided_put_size];
   TY_TRY(strided_fits(c));
-  if (src) {
-    bool fits = src->ndim <= size->n;
-    for (int i = 0; fits && i < src->ndim; i++) fits = src->shape[i] == 1 || src->shape[i] == size->v[size->n - src->ndim + i];
-    if (!fits) return ty_fail(c, "shape %s doesn't broadcast to %s", ty_shape_of(src), ty_shape_text(size->v, size->n));
-  }
+  if (src && !ty_broadcasts_to(src, size->n, size->v))
+    return ty_fail(c, "shape %s doesn't broadcast to %s", ty_shape_of(src), ty_shape_text(size->v, size->n));
   ty_meta_of(c->in[0].t, &c->meta[0]);
   return TY_OK;
 }

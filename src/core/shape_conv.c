@@ -64,7 +64,7 @@ static ty_status conv_size(ty_call *c, const ty_windows *w, int64_t in, int64_t 
 static void conv_layout(ty_call *c) {
   ty_meta *m = &c->meta[0];
   const ty_backend *b = c->in[0].t->storage->backend;
-  if (b->channels_last && b->channels_last((ty_dtype)m->dtype)) ty_lay_channels_last(m);
+  if (b->channels_last && b->channels_last(m->dtype)) ty_lay_channels_last(m);
 }
 
 void ty_lay_channels_last(ty_meta *m) {
@@ -97,7 +97,7 @@ ty_status ty_infer_conv2d(ty_call *c) {
   shape[1] = w->shape[0];
   TY_TRY(conv_size(c, &windows, x->shape[2], w->shape[2], 0, &shape[2]));
   TY_TRY(conv_size(c, &windows, x->shape[3], w->shape[3], 1, &shape[3]));
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
+  ty_set_shape(&c->meta[0], x->dtype, 4, shape);
   conv_layout(c);
   return TY_OK;
 }
@@ -121,7 +121,7 @@ static ty_status conv_gradient(ty_call *c, const int64_t *x, const int64_t *w, c
       g->shape[0] != x[0] || g->shape[1] != w[0] || g->shape[2] != oh || g->shape[3] != ow)
     return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and a weight of shape %s",
       ty_shape_of(g), ty_shape_text(x, 4), ty_shape_text(w, 4));
-  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, size);
+  ty_set_shape(&c->meta[0], g->dtype, 4, size);
   return TY_OK;
 }
 
@@ -186,7 +186,7 @@ ty_status ty_infer_pool(ty_call *c) {
     }
     TY_TRY(pool_windows(c, &w, k, n, out));
   }
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, shape);
+  ty_set_shape(&c->meta[0], x->dtype, x->ndim, shape);
   pool_layout(&c->meta[0], x);
   c->meta[1] = c->meta[0];                 /* positions, where the op gives them */
   c->meta[1].dtype = TY_I64;
@@ -205,7 +205,7 @@ ty_status ty_infer_pool_backward(ty_call *c) {
     TY_TRY(ty_need_dtype(c, 1, TY_I64));
     if (!TY_SAME_SHAPE(idx, g)) return ty_fail(c, "indices have shape %s, the gradient %s", ty_shape_of(idx), ty_shape_of(g));
   }
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
+  ty_set_shape(&c->meta[0], c->in[0].t->dtype, size->n, size->v);
   pool_layout(&c->meta[0], idx ? idx : g);
   const ty_windows w = ty_windows_of(c);
   if (!w.kernel[0]) return TY_OK;          /* adaptive: the sizes, or the indices, say all */
@@ -260,20 +260,20 @@ ty_status ty_infer_grid_sample(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *g = c->in[1].t;
   TY_TRY(ty_need_dims(c, 0, 4));
   TY_TRY(samples(c, x->shape, 1, -1));
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, (const int64_t[4]){x->shape[0], x->shape[1], g->shape[1], g->shape[2]});
+  ty_set_shape(&c->meta[0], x->dtype, 4, (const int64_t[4]){x->shape[0], x->shape[1], g->shape[1], g->shape[2]});
   return TY_OK;
 }
 ty_status ty_infer_grid_sample_backward_grid(ty_call *c) {
   TY_TRY(ty_need_dims(c, 1, 4));
   TY_TRY(samples(c, c->in[1].t->shape, 2, 0));
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, c->in[2].t->shape);
+  ty_set_shape(&c->meta[0], c->in[0].t->dtype, 4, c->in[2].t->shape);
   return TY_OK;
 }
 ty_status ty_infer_grid_sample_backward_x(ty_call *c) {
   const ty_attr *shape = &c->at[TY_AT_grid_sample_backward_x_shape];
   if (shape->n != 4) return ty_fail(c, "a picture's shape has 4 sizes, got %d", shape->n);
   TY_TRY(samples(c, shape->v, 1, 0));
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, shape->v);
+  ty_set_shape(&c->meta[0], c->in[0].t->dtype, 4, shape->v);
   return TY_OK;
 }
 
@@ -287,7 +287,7 @@ ty_status ty_infer_resize(ty_call *c) {
   for (int i = 2; i < 4; i++)
     if (shape[i] < 1 || x->shape[i] < 1)
       return ty_fail(c, "an image of shape %s can't become %lldx%lld", ty_shape_of(x), (long long)shape[2], (long long)shape[3]);
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
+  ty_set_shape(&c->meta[0], x->dtype, 4, shape);
   pool_layout(&c->meta[0], x);
   return TY_OK;
 }
@@ -300,7 +300,7 @@ ty_status ty_infer_resize_backward(ty_call *c) {
   if (!fits || g->shape[2] != c->at[TY_AT_resize_backward_size].v[0] || g->shape[3] != c->at[TY_AT_resize_backward_size].v[1])
     return ty_fail(c, "a gradient of shape %s doesn't belong to an image of shape %s", ty_shape_of(g),
       ty_shape_text(size->v, size->n));
-  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, size->v);
+  ty_set_shape(&c->meta[0], g->dtype, 4, size->v);
   pool_layout(&c->meta[0], g);
   return TY_OK;
 }

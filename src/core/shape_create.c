@@ -10,7 +10,7 @@
 
 /* ---- creation ---- */
 
-static ty_dtype created_dtype(const ty_attr *a, ty_dtype otherwise) { return a->set ? (ty_dtype)a->i : otherwise; }
+static ty_dtype created_dtype(const ty_attr *a, ty_dtype otherwise) { return a->set ? a->i : otherwise; }
 
 static ty_status check_sizes(ty_call *c, const int64_t *v, int n) {
   for (int i = 0; i < n; i++)
@@ -29,9 +29,9 @@ ty_status ty_infer_create(ty_call *c) {
     ty_lay_channels_last(&c->meta[0]);
   }
   const double value = !full ? 0 : c->at[TY_AT_full_value].n == TY_FLOAT ? c->at[TY_AT_full_value].f : (double)c->at[TY_AT_full_value].i;
-  if (!ty_fits(value, (ty_dtype)c->meta[0].dtype))
+  if (!ty_fits(value, c->meta[0].dtype))
     return ty_fail(c, "argument 2 (value) %.14g is out of range for %s", value, ty_dtype_names[c->meta[0].dtype]);
-  if (c->op->cls == TY_C_RANDOM && !ty_is_float((ty_dtype)c->meta[0].dtype))
+  if (c->op->cls == TY_C_RANDOM && !ty_is_float(c->meta[0].dtype))
     return ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
   return TY_OK;
 }
@@ -63,9 +63,6 @@ ty_status ty_infer_eye(ty_call *c) {
   return TY_OK;
 }
 
-/* The largest whole number of a dtype. */
-static int64_t most_of(int dtype) { return dtype == TY_BOOL ? 1 : dtype == TY_U8 ? UINT8_MAX : dtype == TY_I32 ? INT32_MAX : INT64_MAX; }
-
 ty_status ty_infer_random(ty_call *c) {
   const ty_attr *a = c->at;
   TY_TRY(ty_infer_same(c));
@@ -89,8 +86,8 @@ ty_status ty_infer_randint(ty_call *c) {
   if (low > high) return ty_fail(c, "low %lld is above high %lld", (long long)low, (long long)high);
   ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_randint_dtype], TY_I64), s->n, s->v);
   const int d = c->meta[0].dtype;
-  const int64_t most = most_of(d), least = d == TY_BOOL || d == TY_U8 ? 0 : -most - 1;
-  if (!ty_is_float((ty_dtype)d) && (low < least || high > most))
+  const int64_t most = ty_whole_last(d), least = ty_whole_first(d);
+  if (!ty_is_float(d) && (low < least || high > most))
     return ty_fail(c, "%s holds %lld to %lld, but %lld to %lld are asked for", ty_dtype_names[d], (long long)least,
       (long long)most, (long long)low, (long long)high);
   return TY_OK;
@@ -112,8 +109,8 @@ ty_status ty_infer_randperm(ty_call *c) {
   TY_TRY(check_sizes(c, &c->at[TY_AT_randperm_n].i, 1));
   ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_randperm_dtype], TY_I64), 1, &c->at[TY_AT_randperm_n].i);
   const int d = c->meta[0].dtype;
-  if (!ty_is_float((ty_dtype)d) && c->at[TY_AT_randperm_n].i > most_of(d))
-    return ty_fail(c, "%s holds numbers up to %lld, but %lld are asked for", ty_dtype_names[d], (long long)most_of(d),
+  if (!ty_is_float(d) && c->at[TY_AT_randperm_n].i > ty_whole_last(d))
+    return ty_fail(c, "%s holds numbers up to %lld, but %lld are asked for", ty_dtype_names[d], (long long)ty_whole_last(d),
       (long long)c->at[TY_AT_randperm_n].i);
   return TY_OK;
 }
@@ -159,7 +156,7 @@ ty_status ty_infer_augment(ty_call *c) {
   if (!(flip >= 0 && flip <= 1)) return ty_fail(c, "flip must be a probability from 0 to 1, got %g", flip);
   const int64_t shape[4] = {index->shape[0], x->shape[1], size[0], size[1]};
   ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_augment_dtype], TY_F32), 4, shape);
-  return ty_is_float((ty_dtype)c->meta[0].dtype) ? TY_OK : ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
+  return ty_is_float(c->meta[0].dtype) ? TY_OK : ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
 }
 
 ty_status ty_infer_drawn(ty_call *c) {

@@ -62,14 +62,10 @@ ty_status ty_infer_index_put(ty_call *c) {
   ty_meta want = {0};
   TY_TRY(index_shape(c, x, 2, &c->at[TY_AT_index_put_dims], ishape, &inum));
   indexed_shape(x, &c->at[TY_AT_index_put_dims], ishape, inum, &want);
-  TY_TRY(ty_need_fitting(c, 1, (ty_dtype)x->dtype));
-  if (v) {
-    bool fits = v->ndim <= want.ndim;
-    for (int i = 0; fits && i < v->ndim; i++) fits = v->shape[i] == 1 || v->shape[i] == want.shape[want.ndim - v->ndim + i];
-    if (!fits)
-      return ty_fail(c, "a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v),
-        ty_shape_text(want.shape, want.ndim));
-  }
+  TY_TRY(ty_need_fitting(c, 1, x->dtype));
+  if (v && !ty_broadcasts_to(v, want.ndim, want.shape))
+    return ty_fail(c, "a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v),
+      ty_shape_text(want.shape, want.ndim));
   ty_meta_of(x, &c->meta[0]);
   return TY_OK;
 }
@@ -85,7 +81,7 @@ ty_status ty_infer_gather(ty_call *c) {
     if (i != c->at[TY_AT_gather_dim].i && idx->shape[i] > x->shape[i])
       return ty_fail(c, "argument 3 has shape %s; dim %d must be at most %lld to fit argument 1 of shape %s",
         ty_shape_of(idx), i + 1, (long long)x->shape[i], ty_shape_of(x));
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, idx->ndim, idx->shape);
+  ty_set_shape(&c->meta[0], x->dtype, idx->ndim, idx->shape);
   return TY_OK;
 }
 
@@ -95,7 +91,7 @@ ty_status ty_infer_scatter(ty_call *c) {
   const int64_t dim = c->at[TY_AT_gather_dim].i;
   if (x->ndim && !x->shape[dim] && ty_numel(idx))      /* backends don't read an index into nothing */
     return ty_fail(c, "argument 3 has indices into dim %lld of shape %s, which is empty", (long long)dim + 1, ty_shape_of(x));
-  if (!src) TY_TRY(ty_need_fitting(c, 2, (ty_dtype)x->dtype));
+  if (!src) TY_TRY(ty_need_fitting(c, 2, x->dtype));
   else {
     TY_TRY(ty_need_same_dtype(c, 2, 0));
     bool fits = src->ndim == idx->ndim;
@@ -119,7 +115,7 @@ ty_status ty_infer_bag(ty_call *c) {
   if (scale && (scale->ndim != 1 || scale->shape[0] != ids->shape[0]))
     return ty_fail(c, "argument 4 has shape %s; it must have argument 2's, %s", ty_shape_of(scale), ty_shape_of(ids));
   const int64_t shape[2] = {starts->shape[0], w->shape[1]};
-  ty_set_shape(&c->meta[0], (ty_dtype)w->dtype, 2, shape);
+  ty_set_shape(&c->meta[0], w->dtype, 2, shape);
   return TY_OK;
 }
 
@@ -133,9 +129,9 @@ ty_status ty_infer_nonzero(ty_call *c) {
 
 /* Values and their indices along a dim. */
 static void ordered(ty_call *c, const ty_tensor *x, ty_meta *m) {
-  ty_set_shape(&m[0], (ty_dtype)x->dtype, x->ndim, x->shape);
+  ty_set_shape(&m[0], x->dtype, x->ndim, x->shape);
   ty_set_shape(&m[1], TY_I64, x->ndim, x->shape);
-  c->compute = ty_compute_dtype((ty_dtype)x->dtype);
+  c->compute = ty_compute_dtype(x->dtype);
 }
 
 ty_status ty_infer_sort(ty_call *c) {
@@ -177,7 +173,7 @@ ty_status ty_infer_unique(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   c->late = 1 | 4;
   ty_set_shape(&c->meta[1], TY_I64, x->ndim, x->shape);
-  c->compute = ty_compute_dtype((ty_dtype)x->dtype);
+  c->compute = ty_compute_dtype(x->dtype);
   return TY_OK;
 }
 
@@ -190,7 +186,7 @@ ty_status ty_infer_searchsorted(ty_call *c) {
       ty_shape_of(s), ty_shape_of(v));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   ty_set_shape(&c->meta[0], TY_I64, v->ndim, v->shape);
-  c->compute = ty_compute_dtype((ty_dtype)s->dtype);
+  c->compute = ty_compute_dtype(s->dtype);
   return TY_OK;
 }
 
@@ -213,9 +209,9 @@ ty_status ty_infer_scan(ty_call *c) {
   TY_TRY(ty_norm_dim(c, &c->at[TY_AT_cumsum_dim].i, x->ndim, x));
   if (id == TY_OP_logcumsumexp) TY_TRY(ty_need_float(c, 0));
   bool picks = id == TY_OP_cummax || id == TY_OP_cummin;
-  ty_set_shape(&c->meta[0], picks || ty_is_float((ty_dtype)x->dtype) ? (ty_dtype)x->dtype : TY_I64, x->ndim, x->shape);
+  ty_set_shape(&c->meta[0], picks || ty_is_float(x->dtype) ? x->dtype : TY_I64, x->ndim, x->shape);
   if (picks) ty_set_shape(&c->meta[1], TY_I64, x->ndim, x->shape);
-  c->compute = ty_compute_dtype((ty_dtype)x->dtype);
+  c->compute = ty_compute_dtype(x->dtype);
   return TY_OK;
 }
 
@@ -226,7 +222,7 @@ ty_status ty_infer_cumprod_backward(ty_call *c) {
   TY_TRY(ty_norm_dim(c, &c->at[TY_AT_cumprod_backward_dim].i, x->ndim, x));
   if (!TY_SAME_SHAPE(g, x)) return ty_fail(c, "a gradient of shape %s for an operand of shape %s", ty_shape_of(g), ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
-  c->compute = ty_compute_dtype((ty_dtype)x->dtype);
+  c->compute = ty_compute_dtype(x->dtype);
   return TY_OK;
 }
 

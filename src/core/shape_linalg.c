@@ -34,7 +34,7 @@ static void result(ty_call *c, int k, int ndim, int64_t rows, int64_t cols) {
   memcpy(shape, x->shape, sizeof *shape * (size_t)n);
   if (ndim > 0) shape[n++] = rows;
   if (ndim > 1) shape[n++] = cols;
-  ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, n, shape);
+  ty_set_shape(&c->meta[k], x->dtype, n, shape);
 }
 
 /* Result 1: a whole number for each matrix. */
@@ -127,7 +127,7 @@ ty_status ty_infer_pairs_product(ty_call *c) {
   }
   TY_TRY(ty_broadcast(c, shape, &ndim, a, a));
   TY_TRY(ty_broadcast(c, shape, &ndim, b, a));
-  ty_set_shape(&c->meta[0], (ty_dtype)a->dtype, ndim, shape);
+  ty_set_shape(&c->meta[0], a->dtype, ndim, shape);
   return TY_OK;
 }
 
@@ -149,6 +149,6 @@ ty_status ty_infer_fourier(ty_call *c) {
   shape[dim] = ty_fourier_out(kind, n) / (to_pairs ? 2 : 1);
   if (to_pairs) shape[d] = 2;
   if (d + to_pairs > TY_MAXDIM) return ty_fail(c, "argument 1 of shape %s has too many dims", ty_shape_of(x));
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, d + to_pairs, shape);
+  ty_set_shape(&c->meta[0], x->dtype, d + to_pairs, shape);
   return TY_OK;
 }

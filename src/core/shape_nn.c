@@ -33,7 +33,7 @@ ty_status ty_infer_matmul(ty_call *c) {
     return ty_fail(c, "the batches of shapes %s and %s don't broadcast", ty_shape_of(a), ty_shape_of(b));
   if (a->ndim > 1) m->shape[nd++] = a->shape[a->ndim - 2];
   if (b->ndim > 1) m->shape[nd++] = b->shape[b->ndim - 1];
-  ty_set_shape(m, (ty_dtype)a->dtype, nd, m->shape);
+  ty_set_shape(m, a->dtype, nd, m->shape);
   return TY_OK;
 }
 
@@ -53,7 +53,7 @@ ty_status ty_infer_linear(ty_call *c) {
   if (b && b->shape[0] != w->shape[0])
     return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s",
       ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
+  ty_set_shape(&c->meta[0], x->dtype, x->ndim, x->shape);
   c->meta[0].shape[x->ndim - 1] = w->shape[0];
   return TY_OK;
 }
@@ -69,9 +69,9 @@ ty_status ty_infer_linear_backward_weight(ty_call *c) {
   TY_TRY(blas_sizes(c, x));
   if (g->shape[0] != x->shape[0])
     return ty_fail(c, "arguments 1 and 2 have shapes %s and %s; they must have as many rows", ty_shape_of(g), ty_shape_of(x));
-  c->compute = ty_compute_dtype((ty_dtype)g->dtype);
-  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 2, shape);
-  ty_set_shape(&c->meta[1], (ty_dtype)g->dtype, 1, shape);
+  c->compute = ty_compute_dtype(g->dtype);
+  ty_set_shape(&c->meta[0], g->dtype, 2, shape);
+  ty_set_shape(&c->meta[1], g->dtype, 1, shape);
   return TY_OK;
 }
 
@@ -112,9 +112,9 @@ ty_status ty_infer_attention(ty_call *c) {
   const ty_tensor *q = c->in[0].t;
   TY_TRY(attention_operands(c, 0));
   int64_t shape[4] = {q->shape[0], q->shape[1], q->shape[2], c->in[2].t->shape[3]}, two = 2;
-  ty_set_shape(&c->meta[0], (ty_dtype)q->dtype, 4, shape);
+  ty_set_shape(&c->meta[0], q->dtype, 4, shape);
   heads_within_rows(&c->meta[0]);
-  ty_set_shape(&c->meta[1], ty_compute_dtype((ty_dtype)q->dtype), 3, shape);
+  ty_set_shape(&c->meta[1], ty_compute_dtype(q->dtype), 3, shape);
   ty_set_shape(&c->meta[2], TY_I64, 1, &two);
   return TY_OK;
 }
@@ -125,14 +125,14 @@ ty_status ty_infer_attention_backward(ty_call *c) {
   bool fits = g->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && TY_SAME_SHAPE(g, o) &&
               !memcmp(g->shape, q->shape, sizeof(int64_t) * 3) &&
               g->shape[3] == c->in[3].t->shape[3] && lse->ndim == 3 && !memcmp(lse->shape, q->shape, sizeof(int64_t) * 3) &&
-              lse->dtype == ty_compute_dtype((ty_dtype)q->dtype) && ty_is_contiguous(lse) && rng->dtype == TY_I64 &&
+              lse->dtype == ty_compute_dtype(q->dtype) && ty_is_contiguous(lse) && rng->dtype == TY_I64 &&
               rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
   if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to a query of shape %s", ty_shape_of(g), ty_shape_of(q));
   for (int i = 0; i < 3; i++) {
     ty_meta_of(c->in[1 + i].t, &c->meta[i]);
     if (!ty_is_contiguous(c->in[1 + i].t)) heads_within_rows(&c->meta[i]);
   }
-  if (c->op->id == TY_OP_attention_backward_with_mask) ty_set_shape(&c->meta[3], (ty_dtype)q->dtype, 4, c->in[4].t->shape);
+  if (c->op->id == TY_OP_attention_backward_with_mask) ty_set_shape(&c->meta[3], q->dtype, 4, c->in[4].t->shape);
   return TY_OK;
 }
 
@@ -173,8 +173,8 @@ ty_status ty_infer_recurrent(ty_call *c) {
   if (lstm) TY_TRY(need_shape(c, 4, 2, (int64_t[2]){r.n, r.h}));
   else if (c->in[4].t) return ty_fail(c, "c0 is only for an LSTM");
   const bool keep = c->ctx->grad_enabled && ty_will_record(c);
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 3, (int64_t[3]){r.steps + lstm, r.n, r.h});
-  ty_set_shape(&c->meta[1], (ty_dtype)x->dtype, 3, (int64_t[3]){keep ? r.steps : 0, r.n, r.kept * r.h});
+  ty_set_shape(&c->meta[0], x->dtype, 3, (int64_t[3]){r.steps + lstm, r.n, r.h});
+  ty_set_shape(&c->meta[1], x->dtype, 3, (int64_t[3]){keep ? r.steps : 0, r.n, r.kept * r.h});
   return TY_OK;
 }
 
@@ -191,7 +191,7 @@ ty_status ty_infer_recurrent_backward(ty_call *c) {
   if (lstm) TY_TRY(need_shape(c, 3, 2, state));
   TY_TRY(need_shape(c, 4, 3, out));
   TY_TRY(need_shape(c, 5, 3, saved));
-  const ty_dtype d = (ty_dtype)c->in[0].t->dtype;
+  const ty_dtype d = c->in[0].t->dtype;
   ty_set_shape(&c->meta[0], d, 3, (int64_t[3]){r.steps, r.n, r.gates * r.h});
   ty_set_shape(&c->meta[1], d, 3, (int64_t[3]){gru ? r.steps : 0, r.n, r.gates * r.h});
   ty_set_shape(&c->meta[2], d, 2, state);
@@ -200,6 +200,12 @@ ty_status ty_infer_recurrent_backward(ty_call *c) {
 }
 
 /* ---- normalisation ---- */
+
+/* A result with x's shape and dtype, and channels-last where x is. */
+static void images_like(const ty_tensor *x, ty_meta *m) {
+  ty_meta_of(x, m);
+  if (ty_is_channels_last(x)) ty_keep_layout(m, x);
+}
 
 ty_status ty_infer_batch_norm(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
@@ -224,9 +230,8 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   bool training = c->at[TY_AT_batch_norm_stats_training].i;
   if (!training && (!c->in[1].t || !c->in[2].t)) return ty_fail(c, "mean and var are needed where training is false");
   if (training && n && ty_numel(x) == n) return ty_fail(c, "training needs more than one value a channel, got shape %s", ty_shape_of(x));
-  ty_meta_of(x, &c->meta[0]);
-  if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
-  ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);
+  images_like(x, &c->meta[0]);
+  ty_dtype stat = ty_compute_dtype(x->dtype);
   ty_set_shape(&c->meta[1], stat, 1, &n);
   ty_set_shape(&c->meta[2], stat, 1, &n);
   return TY_OK;
@@ -239,8 +244,7 @@ ty_status ty_infer_batch_norm_apply(ty_call *c) {
     if (c->in[i].t && (x->ndim < 2 || c->in[i].t->ndim != 1 || c->in[i].t->shape[0] != x->shape[1]))
       return ty_fail(c, "%s has shape %s; it must have a value for each channel (dim 2) of argument 1, of shape %s",
         ty_operand_param(c->op, i)->name, ty_shape_of(c->in[i].t), ty_shape_of(x));
-  ty_meta_of(x, &c->meta[0]);
-  if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
+  images_like(x, &c->meta[0]);
   return TY_OK;
 }
 
@@ -257,12 +261,12 @@ ty_status ty_infer_layer_norm(ty_call *c) {
     if (t && (t->ndim != s->n || memcmp(t->shape, s->v, sizeof(int64_t) * s->n)))
       return ty_fail(c, "%s has shape %s; it must be %s", ty_operand_param(c->op, i)->name, ty_shape_of(t), ty_shape_text(s->v, s->n));
     TY_TRY(ty_need_float(c, i));
-    if (t && ty_compute_dtype((ty_dtype)t->dtype) != ty_compute_dtype((ty_dtype)x->dtype))
+    if (t && ty_compute_dtype(t->dtype) != ty_compute_dtype(x->dtype))
       return ty_fail(c, "%s has dtype %s, which doesn't fit an input of %s",
         ty_operand_param(c->op, i)->name, ty_dtype_names[t->dtype], ty_dtype_names[x->dtype]);
   }
   ty_meta_of(x, &c->meta[0]);
-  ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);
+  ty_dtype stat = ty_compute_dtype(x->dtype);
   ty_set_shape(&c->meta[1], stat, x->ndim - s->n, x->shape);
   if (c->op->nout < 3) return TY_OK;       /* rms_norm has one statistic */
   ty_set_shape(&c->meta[2], stat, x->ndim - s->n, x->shape);
@@ -271,36 +275,48 @@ ty_status ty_infer_layer_norm(ty_call *c) {
 
 /* A float32 weight's gradient stays float32 with 16-bit data: sums over the data would overflow in 16 bits. */
 static ty_dtype weight_gradient(const ty_tensor *x, const ty_tensor *w) {
-  return w && w->dtype == TY_F32 && ty_is_16bit((ty_dtype)x->dtype) ? TY_F32 : (ty_dtype)x->dtype;
+  return w && w->dtype == TY_F32 && ty_is_16bit(x->dtype) ? TY_F32 : x->dtype;
 }
 
-/* Gradients of x, weight and bias. The latter two have weight's shape: (C), or layer_norm's normalised dims. */
-ty_status ty_infer_norm_backward(ty_call *c) {
+static ty_status misfits(ty_call *c, const ty_tensor *g, const ty_tensor *x, const ty_tensor *statistics) {
+  return ty_fail(c, "the gradient, the input and the statistics don't belong together: shapes %s, %s and %s", ty_shape_of(g),
+    ty_shape_of(x), ty_shape_of(statistics));
+}
+
+/* Whether t may be a statistic that a norm of x saved. */
+static bool is_statistic_of(const ty_tensor *t, const ty_tensor *x) {
+  return t->dtype == ty_compute_dtype(x->dtype) && ty_is_contiguous(t);
+}
+
+/* Whether it has a value for each row of x, and w, if given, one for each of a row's elements. */
+static bool fits_rows(const ty_tensor *t, const ty_tensor *x, const ty_tensor *w) {
+  return is_statistic_of(t, x) && t->ndim < x->ndim && !memcmp(t->shape, x->shape, sizeof(int64_t) * t->ndim) &&
+    (!w || (ty_compute_dtype(w->dtype) == ty_compute_dtype(x->dtype) && w->ndim == x->ndim - t->ndim &&
+      !memcmp(w->shape, x->shape + t->ndim, sizeof(int64_t) * w->ndim)));
+}
+
+/* Gradients of x, weight and bias, (C) each. */
+ty_status ty_infer_batch_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t;
-  bool batch = c->op->id == TY_OP_batch_norm_backward;
-  ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);
   for (int i = 0; i < 5; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
-  bool fits = TY_SAME_SHAPE(g, x) && mean->dtype == stat && rstd->dtype == stat && ty_is_contiguous(mean) &&
-              ty_is_contiguous(rstd) && TY_SAME_SHAPE(mean, rstd);
-  if (batch)
-    fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] &&
-      (!w || (w->ndim == 1 && w->shape[0] == x->shape[1]));
-  else {
-    fits = fits && mean->ndim < x->ndim && !memcmp(mean->shape, x->shape, sizeof(int64_t) * mean->ndim);
-    fits = fits &&
-      (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) &&
-        w->ndim == x->ndim - mean->ndim && !memcmp(w->shape, x->shape + mean->ndim, sizeof(int64_t) * w->ndim)));
-  }
-  if (!fits)
-    return ty_fail(c, "the gradient, the input and the statistics don't belong together: shapes %s, %s and %s",
-      ty_shape_of(g), ty_shape_of(x), ty_shape_of(mean));
+  if (!TY_SAME_SHAPE(g, x) || !is_statistic_of(mean, x) || !is_statistic_of(rstd, x) || !TY_SAME_SHAPE(mean, rstd) || x->ndim < 2 ||
+      mean->ndim != 1 || mean->shape[0] != x->shape[1] || (w && !TY_SAME_SHAPE(w, mean)))
+    return misfits(c, g, x, mean);
+  images_like(x, &c->meta[0]);
+  for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], weight_gradient(x, w), 1, &x->shape[1]);
+  return TY_OK;
+}
+
+/* Gradients of x, weight and bias, which have the shape of a row. */
+ty_status ty_infer_layer_norm_backward(ty_call *c) {
+  const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t;
+  for (int i = 0; i < 5; i++) TY_TRY(ty_need_float(c, i));
+  TY_TRY(ty_need_same_dtype(c, 1, 0));
+  if (!TY_SAME_SHAPE(g, x) || !fits_rows(mean, x, w) || !is_statistic_of(rstd, x) || !TY_SAME_SHAPE(mean, rstd))
+    return misfits(c, g, x, mean);
   ty_meta_of(x, &c->meta[0]);
-  if (batch) {
-    if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
-    for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], weight_gradient(x, w), 1, &x->shape[1]);
-  } else
-    for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], weight_gradient(x, w), x->ndim - mean->ndim, x->shape + mean->ndim);
+  for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], weight_gradient(x, w), x->ndim - mean->ndim, x->shape + mean->ndim);
   return TY_OK;
 }
 
@@ -308,7 +324,7 @@ ty_status ty_infer_norm_backward(ty_call *c) {
 static ty_status group_norm_weight(ty_call *c, int i, const char *name) {
   const ty_tensor *x = c->in[c->op->id == TY_OP_group_norm_backward].t, *t = c->in[i].t;
   if (t && (t->ndim != 1 || t->shape[0] != x->shape[1] ||
-      ty_compute_dtype((ty_dtype)t->dtype) != ty_compute_dtype((ty_dtype)x->dtype)))
+      ty_compute_dtype(t->dtype) != ty_compute_dtype(x->dtype)))
     return ty_fail(c, "%s, of shape %s and dtype %s, must have a value for each channel (dim 2) of argument 1, of shape %s and dtype %s",
       name, ty_shape_of(t), ty_dtype_names[t->dtype], ty_shape_of(x), ty_dtype_names[x->dtype]);
   return TY_OK;
@@ -322,25 +338,20 @@ ty_status ty_infer_group_norm(ty_call *c) {
     return ty_fail(c, "the number of channels of shape %s must be a multiple of %lld", ty_shape_of(x), (long long)groups);
   TY_TRY(group_norm_weight(c, 1, "weight"));
   TY_TRY(group_norm_weight(c, 2, "bias"));
-  ty_meta_of(x, &c->meta[0]);
-  if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
-  for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], ty_compute_dtype((ty_dtype)x->dtype), 2, (int64_t[2]){x->shape[0], groups});
+  images_like(x, &c->meta[0]);
+  for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], ty_compute_dtype(x->dtype), 2, (int64_t[2]){x->shape[0], groups});
   return TY_OK;
 }
 
 ty_status ty_infer_group_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t;
-  const ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);
   for (int i = 0; i < 2; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   TY_TRY(group_norm_weight(c, 2, "weight"));
-  if (!TY_SAME_SHAPE(g, x) || x->ndim < 2 || mean->dtype != stat || rstd->dtype != stat || !ty_is_contiguous(mean) ||
-      !ty_is_contiguous(rstd) || !TY_SAME_SHAPE(mean, rstd) || mean->ndim != 2 || mean->shape[0] != x->shape[0] ||
-      mean->shape[1] < 1 || x->shape[1] % mean->shape[1])
-    return ty_fail(c, "the gradient, the input and the statistics don't belong together: shapes %s, %s and %s",
-      ty_shape_of(g), ty_shape_of(x), ty_shape_of(mean));
-  ty_meta_of(x, &c->meta[0]);
-  if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
+  if (!TY_SAME_SHAPE(g, x) || x->ndim < 2 || !is_statistic_of(mean, x) || !is_statistic_of(rstd, x) || !TY_SAME_SHAPE(mean, rstd) ||
+      mean->ndim != 2 || mean->shape[0] != x->shape[0] || mean->shape[1] < 1 || x->shape[1] % mean->shape[1])
+    return misfits(c, g, x, mean);
+  images_like(x, &c->meta[0]);
   for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], weight_gradient(x, w), 1, &x->shape[1]);
   return TY_OK;
 }
@@ -349,14 +360,7 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *rstd = c->in[3].t;
   for (int i = 0; i < 4; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
-  bool fits = TY_SAME_SHAPE(g, x) && rstd->dtype == ty_compute_dtype((ty_dtype)x->dtype) && ty_is_contiguous(rstd) &&
-              rstd->ndim < x->ndim && !memcmp(rstd->shape, x->shape, sizeof(int64_t) * rstd->ndim);
-  fits = fits &&
-    (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) &&
-      w->ndim == x->ndim - rstd->ndim && !memcmp(w->shape, x->shape + rstd->ndim, sizeof(int64_t) * w->ndim)));
-  if (!fits)
-    return ty_fail(c, "the gradient, the input and the statistic don't belong together: shapes %s, %s and %s",
-      ty_shape_of(g), ty_shape_of(x), ty_shape_of(rstd));
+  if (!TY_SAME_SHAPE(g, x) || !fits_rows(rstd, x, w)) return misfits(c, g, x, rstd);
   ty_meta_of(x, &c->meta[0]);
   ty_set_shape(&c->meta[1], weight_gradient(x, w), x->ndim - rstd->ndim, x->shape + rstd->ndim);
   return TY_OK;
@@ -382,7 +386,7 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
     return ty_fail(c, "weight must hold %lld elements of dtype %s, got shape %s of %s", (long long)x->shape[1],
       ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
-  ty_dtype d = ty_compute_dtype((ty_dtype)x->dtype);
+  ty_dtype d = ty_compute_dtype(x->dtype);
   /* the loss; each place's log-sum-exp, in float64 since backward subtracts it from scores that may be large; the places' total weight */
   const bool mean = c->op->id == TY_OP_cross_entropy_mean;
   ty_set_shape(&c->meta[0], d, mean ? 0 : y->ndim, y->shape);
@@ -398,7 +402,7 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_need_float(c, 1));
   TY_TRY(ty_need_dtype(c, 2, TY_I64));
-  const bool of_mean = mean && g->ndim == 0 && total->ndim == 0 && total->dtype == ty_compute_dtype((ty_dtype)x->dtype);
+  const bool of_mean = mean && g->ndim == 0 && total->ndim == 0 && total->dtype == ty_compute_dtype(x->dtype);
   bool fits = x->ndim >= 2 && (mean ? of_mean : of_places(g, x)) &&
               of_places(y, x) && of_places(l, x) && l->dtype == TY_F64 && ty_is_contiguous(l) &&
               (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
@@ -426,7 +430,7 @@ ty_status ty_infer_ctc(ty_call *c) {
       back ? ", grad (N, S) and reached as logs" : "", ty_dtype_names[x->dtype], ty_shape_of(x), ty_dtype_names[skips->dtype],
       ty_shape_of(skips), ty_dtype_names[lengths->dtype], ty_shape_of(lengths));
   ty_meta_of(x, &c->meta[back ? 0 : 1]);
-  if (!back) ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 2, x->shape + 1);
+  if (!back) ty_set_shape(&c->meta[0], x->dtype, 2, x->shape + 1);
   return TY_OK;
 }
 
@@ -450,7 +454,7 @@ ty_status ty_infer_distances(ty_call *c) {
     int64_t shape[TY_MAXDIM];
     memcpy(shape, a->shape, sizeof *shape * (size_t)n);
     shape[n - 1] = b->shape[n - 2];
-    ty_set_shape(&c->meta[0], (ty_dtype)a->dtype, n, shape);
+    ty_set_shape(&c->meta[0], a->dtype, n, shape);
   }
   return TY_OK;
 }

@@ -13,7 +13,7 @@ static ty_status need_number(ty_call *c, int slot) {
   const ty_dtype want = !strcmp(name, "step") || !strcmp(name, "growth") ? TY_I64 : TY_F32;
   if (!t) return TY_OK;
   if (t->ndim) return ty_fail(c, "%s must be a 0-dim tensor, got shape %s", name, ty_shape_of(t));
-  if (!strcmp(name, "lr") || !strcmp(name, "factor") ? !ty_is_float((ty_dtype)t->dtype) : t->dtype != want)
+  if (!strcmp(name, "lr") || !strcmp(name, "factor") ? !ty_is_float(t->dtype) : t->dtype != want)
     return ty_fail(c, "%s has dtype %s; it must be %s", name, ty_dtype_names[t->dtype], ty_dtype_names[want]);
   return TY_OK;
 }
@@ -38,7 +38,7 @@ ty_status ty_infer_optim(ty_call *c) {
       if (!fits)
         return ty_fail(c, "tensor %d of argument %d has shape %s; it must be %s as its parameter's",
           i + 1, k + 1, ty_shape_of(t), ty_shape_of(p));
-      if (!ty_is_float((ty_dtype)t->dtype))
+      if (!ty_is_float(t->dtype))
         return ty_fail(c, "tensor %d of argument %d has dtype %s; it must be floating", i + 1, k + 1, ty_dtype_names[t->dtype]);
       if (c->op->param[k].mutated && ty_overlaps_itself(t))
         return ty_fail(c, "tensor %d of argument %d overlaps itself in memory", i + 1, k + 1);
@@ -81,7 +81,7 @@ size_t ty_optim_working_bytes(const ty_optim_member *m, ty_dtype d) {
   size_t n = 0;
   for (int l = 0; l < TY_OPTIM_LISTS && !m->direct; l++)
     if (m->t[l]) n += ty_laid_bytes(m->t[l], d);
-  return m->direct || !m->copy || m->shadow ? n : n + ty_laid_bytes(m->copy, (ty_dtype)m->copy->dtype);
+  return m->direct || !m->copy || m->shadow ? n : n + ty_laid_bytes(m->copy, m->copy->dtype);
 }
 
 void ty_optim_settings_of(const ty_call *c, ty_optim_settings *out) {
@@ -121,9 +121,9 @@ void ty_optim_settings_of(const ty_call *c, ty_optim_settings *out) {
 
 ty_status ty_infer_multi_norm(ty_call *c) {
   for (int i = 0; i < c->nin; i++)
-    if (!ty_is_float((ty_dtype)c->in[i].t->dtype))
+    if (!ty_is_float(c->in[i].t->dtype))
       return ty_fail(c, "tensor %d has dtype %s; it must be floating", i + 1, ty_dtype_names[c->in[i].t->dtype]);
   TY_TRY(refuse_scaled(c, c->span[0], "call scaler:unscale_(optimizer) before gradients are clipped"));
-  ty_set_shape(&c->meta[0], c->nin ? ty_compute_dtype((ty_dtype)c->in[0].t->dtype) : TY_F32, 0, c->meta[0].shape);
+  ty_set_shape(&c->meta[0], c->nin ? ty_compute_dtype(c->in[0].t->dtype) : TY_F32, 0, c->meta[0].shape);
   return TY_OK;
 }

@@ -3,12 +3,20 @@
 #include <string.h>
 #include "shape.h"
 
+/* A view of x with ndim dims, whose shape and strides are to be set. */
+static void view_of(ty_meta *m, const ty_tensor *x, int ndim) {
+  m->dtype = x->dtype;
+  m->ndim = (uint8_t)ndim;
+  m->has_stride = true;
+  m->own_layout = false;
+}
+
 ty_status ty_infer_view(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_attr *s = &c->at[TY_AT_view_size];
   ty_meta *m = &c->meta[0];
   TY_TRY(ty_fill_size(c, ty_numel(x), s->v, s->n));
-  ty_set_shape(m, (ty_dtype)x->dtype, s->n, s->v);
+  ty_set_shape(m, x->dtype, s->n, s->v);
   m->has_stride = ty_view_strides(x, s->v, s->n, m->stride);
   m->own_layout = m->has_stride && x->own_layout;
   if (!m->has_stride && !x->own_layout)
@@ -23,10 +31,7 @@ ty_status ty_infer_permute(ty_call *c) {
   ty_meta *m = &c->meta[0];
   if (a->n != x->ndim) return ty_fail(c, "%d dims given for shape %s", a->n, ty_shape_of(x));
   TY_TRY(ty_distinct_dims(c, a, x));
-  m->dtype = x->dtype;
-  m->ndim = x->ndim;
-  m->has_stride = true;
-  m->own_layout = false;
+  view_of(m, x, x->ndim);
   for (int i = 0; i < x->ndim; i++) {
     m->shape[i] = x->shape[a->v[i]];
     m->stride[i] = x->stride[a->v[i]];
@@ -40,10 +45,7 @@ ty_status ty_infer_expand(ty_call *c) {
   ty_meta *m = &c->meta[0];
   int shift = a->n - x->ndim;
   if (shift < 0) return ty_fail(c, "size %s has fewer dims than shape %s", ty_shape_text(a->v, a->n), ty_shape_of(x));
-  m->dtype = x->dtype;
-  m->ndim = a->n;
-  m->has_stride = true;
-  m->own_layout = false;
+  view_of(m, x, a->n);
   for (int i = 0; i < a->n; i++) {
     int64_t have = i < shift ? 1 : x->shape[i - shift], want = a->v[i];
     if (want == -1 && i < shift)
@@ -77,9 +79,7 @@ ty_status ty_infer_slice(ty_call *c) {
   int64_t count = last < first ? 0 : (last - first) / step + 1;
   memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
-  m->dtype = x->dtype;
-  m->ndim = x->ndim;
-  m->has_stride = true;
+  view_of(m, x, x->ndim);
   m->own_layout = x->own_layout;
   m->shape[d] = count;
   m->stride[d] = x->stride[d] * TY_MIN(step, TY_MAX(n, 1));        /* a longer step takes one index as well */
@@ -99,9 +99,7 @@ ty_status ty_infer_select(ty_call *c) {
   if (i > n || i < -n)
     return ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)i, (long long)d + 1, ty_shape_of(x));
   c->at[TY_AT_select_index].i = i < 0 ? i + n : i - 1;
-  m->dtype = x->dtype;
-  m->ndim = 0;
-  m->has_stride = true;
+  view_of(m, x, 0);
   m->own_layout = x->own_layout;
   for (int k = 0; k < x->ndim; k++)
     if (k != d) {
@@ -121,10 +119,7 @@ ty_status ty_infer_diagonal(ty_call *c) {
   TY_TRY(ty_norm_dim(c, b, x->ndim, x));
   if (*a == *b) return ty_fail(c, "dim %lld is named twice", (long long)*a + 1);
   int64_t na = x->shape[*a] + TY_MIN(off, 0), nb = x->shape[*b] - TY_MAX(off, 0);
-  m->dtype = x->dtype;
-  m->ndim = 0;
-  m->has_stride = true;
-  m->own_layout = false;
+  view_of(m, x, 0);
   for (int i = 0; i < x->ndim; i++)
     if (i != *a && i != *b) { m->shape[m->ndim] = x->shape[i]; m->stride[m->ndim++] = x->stride[i]; }
   m->shape[m->ndim] = TY_MAX(TY_MIN(na, nb), 0);
@@ -160,10 +155,7 @@ ty_status ty_infer_unfold(ty_call *c) {
       (long long)n);
   if (count < 0)
     return ty_fail(c, "size %lld must be in 0..%lld, the size of dim %lld", (long long)size, (long long)n, (long long)d + 1);
-  m->dtype = x->dtype;
-  m->ndim = (uint8_t)(x->ndim + 1);
-  m->has_stride = true;
-  m->own_layout = false;
+  view_of(m, x, x->ndim + 1);
   memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
   m->shape[d] = count;
@@ -181,10 +173,7 @@ ty_status ty_infer_as_strided(ty_call *c) {
   int64_t last = first, count = 1;
   if (!ty_is_contiguous(x)) return ty_fail(c, "argument 1 must be contiguous: call contiguous()");
   if (size->n != stride->n) return ty_fail(c, "%d sizes and %d strides are given", size->n, stride->n);
-  m->dtype = x->dtype;
-  m->ndim = size->n;
-  m->has_stride = true;
-  m->own_layout = false;
+  view_of(m, x, size->n);
   for (int i = 0; i < size->n; i++) {
     int64_t reach;
     if (size->v[i] < 0 || stride->v[i] < 0)
@@ -213,7 +202,7 @@ ty_status ty_infer_overlap_add(ty_call *c) {
   const int64_t d = c->at[TY_AT_overlap_add_dim].i;
   if (n < 0 || windows(n, x->shape[last], c->at[TY_AT_overlap_add_step].i, c->at[TY_AT_overlap_add_dilation].i) != x->shape[d])
     return ty_fail(c, "shape %s doesn't hold the windows of %lld elements", ty_shape_of(x), (long long)n);
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, last, x->shape);
+  ty_set_shape(&c->meta[0], x->dtype, last, x->shape);
   c->meta[0].shape[d] = n;
   return TY_OK;
 }

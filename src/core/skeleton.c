@@ -18,7 +18,7 @@ static bool add_node(ty_skeleton *k, ty_node *n) {
   if (!ty_grow(&k->node, k->nnode + 1, &k->node_room, sizeof(link))) return false;
   k->node[k->nnode] = (link){(uintptr_t)n, n};
   if (!ty_map_add(&k->nodes, k->node, k->nnode + 1, sizeof(link))) return false;
-  atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+  ty_node_retain(n);
   k->nnode++;
   return true;
 }
@@ -174,9 +174,8 @@ static ty_status pass(ty_ctx *ctx, ty_skeleton *k, ty_tensor **grad, ty_tensor *
   for (int i = 0; i < k->nroot && s == TY_OK; i++) {
     if (!grad[i]) continue;
     if (!(root[n] = ty_alias(grad[i]))) { s = ty_no_memory(ctx, "compile"); break; }
-    root[n]->node = k->root[i].node;
+    root[n]->node = ty_node_retain(k->root[i].node);
     root[n]->out = k->root[i].out;
-    atomic_fetch_add_explicit(&root[n]->node->refs, 1, memory_order_relaxed);
     given[n++] = grad[i];
   }
   for (int i = 0; i < k->nleaf; i++)

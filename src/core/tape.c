@@ -83,19 +83,19 @@ void ty_node_release(ty_node *n) {
   busy = false;
 }
 
-static ty_node *node_retain(ty_node *n) {
+ty_node *ty_node_retain(ty_node *n) {
   if (n) atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
   return n;
 }
 
 static void set_edge(ty_edge *e, ty_tensor *t) {
   if (t->requires_grad) e->leaf = ty_retain(t);
-  else { e->node = node_retain(t->node); e->out = t->out; }
+  else { e->node = ty_node_retain(t->node); e->out = t->out; }
 }
 
 static void set_node(ty_tensor *t, ty_node *n, int out) {
   ty_node *old = t->node;
-  t->node = node_retain(n);
+  t->node = ty_node_retain(n);
   t->out = out;
   t->requires_grad = false;
   ty_node_release(old);
@@ -196,7 +196,7 @@ static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) 
 ty_status ty_record(ty_call *c) {
   ty_node *n;
   TY_TRY(make_node(c, NULL, &n));
-  if (ty_is_float((ty_dtype)c->out[0]->dtype)) set_node(c->out[0], n, 0);   /* the others are indices, masks, statistics */
+  if (ty_is_float(c->out[0]->dtype)) set_node(c->out[0], n, 0);   /* the others are indices, masks, statistics */
   ty_node_release(n);
   return TY_OK;
 }
@@ -215,7 +215,7 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
       const bool kept = f.internal && i < f.kept;
       n->in[i].kind = kept || !f.internal ? TY_TENSOR : TY_NONE;
       if (ty_needs_grad(in[i])) set_edge(&n->edge[i], in[i]);
-      if (kept) st = save(ctx, &n->saved[i], in[i], ctx->packs && ty_is_float((ty_dtype)in[i]->dtype));
+      if (kept) st = save(ctx, &n->saved[i], in[i], ctx->packs && ty_is_float(in[i]->dtype));
     }
   if (st != TY_OK) { ty_node_release(n); return st; }
   for (int j = 0; j < nout; j++) {
@@ -223,7 +223,7 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
     if (!out[j]) continue;
     for (int i = 0; i < nin && !f.internal; i++) out[j]->history += out[j] == in[i];     /* changed in place: its views renew their nodes */
     ty_meta_of(out[j], &n->meta[nin + j]);
-    if (ty_is_float((ty_dtype)out[j]->dtype)) set_node(out[j], n, j);
+    if (ty_is_float(out[j]->dtype)) set_node(out[j], n, j);
   }
   ty_node_release(n);
   return TY_OK;
@@ -289,7 +289,7 @@ ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
 ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before, ty_pending *p) {
   ty_tensor *base = target->base;
   *p = (ty_pending){NULL, NULL};
-  if (!ty_is_float((ty_dtype)target->dtype)) return TY_OK;      /* whole numbers carry no gradient */
+  if (!ty_is_float(target->dtype)) return TY_OK;      /* whole numbers carry no gradient */
   if (ty_will_record(c)) TY_TRY(make_node(c, before, &p->call));
   else if (!base && ty_needs_grad(target)) {  /* overwritten by values without grad: recorded as fill */
     ty_node *n = p->call = node_new(&ty_ops[TY_OP_fill], 2, 1, 0);
@@ -364,7 +364,7 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
   ty_release(kept);
   if (e.leaf) { *out = t; return TY_OK; }
   if (!t) return ty_no_memory(ctx, "autograd");
-  t->node = node_retain(e.node);
+  t->node = ty_node_retain(e.node);
   t->out = e.out;
   *out = t;
   return TY_OK;

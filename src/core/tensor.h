@@ -47,6 +47,9 @@ static const uint8_t ty_dtype_size[TY_NDTYPE] __attribute__((unused)) = {4, 2, 2
 static inline bool ty_is_float(ty_dtype d) { return d <= TY_F64; }
 static inline bool ty_is_16bit(ty_dtype d) { return d == TY_F16 || d == TY_BF16; }
 int ty_dtype_find(const char *name);                     /* -1: no such dtype */
+/* The numbers of a whole dtype, or bool. */
+static inline int64_t ty_whole_last(ty_dtype d) { return d == TY_BOOL ? 1 : d == TY_U8 ? UINT8_MAX : d == TY_I32 ? INT32_MAX : INT64_MAX; }
+static inline int64_t ty_whole_first(ty_dtype d) { return d == TY_BOOL || d == TY_U8 ? 0 : -ty_whole_last(d) - 1; }
 /* Whether dtype d can hold the number v, by PyTorch's rules: negative numbers wrap in uint8, whole dtypes drop the fraction,
    and floats and bool take any number. */
 static inline bool ty_fits(double v, ty_dtype d) {
@@ -181,6 +184,7 @@ void ty_swap_memory(ty_storage *a, ty_storage *b);       /* equal sizes, one dev
 uint64_t ty_next_node(void);           /* the seq of the next node to be recorded */
 uint64_t ty_next_storage(void);        /* the id of the next storage; ids grow */
 int ty_storage_holders(const ty_storage *s);   /* how many tensors and others hold it, those in lent not counted */
+static inline bool ty_is_sole(const ty_tensor *t) { return atomic_load(&t->refs) == 1 && ty_storage_holders(t->storage) == 1; }
 void ty_hooks_free(ty_hooks *h);
 void ty_account_release(ty_account *a);
 /* A second tensor of the same storage and geometry, without history. NULL: out of memory. */
@@ -198,11 +202,25 @@ static inline void ty_channels_last_strides(const int64_t *shape, int ndim, int6
 }
 /* a and b point to anything with ndim and shape (ty_tensor, ty_meta). */
 #define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))
-bool ty_copies_to(const ty_tensor *src, const ty_tensor *x);  /* whether x:copy_(src) takes src's shape; shape.c */
-/* Whether two tensors of one storage see the same elements in the same way. */
-static inline bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
-  return a->offset == b->offset && a->dtype == b->dtype && TY_SAME_SHAPE(a, b) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
+/* Whether t broadcasts to n dims of shape. */
+static inline bool ty_broadcasts_to(const ty_tensor *t, int n, const int64_t *shape) {
+  if (t->ndim > n) return false;
+  for (int i = 0; i < t->ndim; i++)
+    if (t->shape[i] != 1 && t->shape[i] != shape[n - t->ndim + i]) return false;
+  return true;
 }
+bool ty_copies_to(const ty_tensor *src, const ty_tensor *x);  /* whether x:copy_(src) takes src's shape; shape.c */
+/* Whether a and b, of one shape, have their elements at the same places: strides of dims of one element don't matter. */
+static inline bool ty_same_places(const ty_tensor *a, const ty_tensor *b) {
+  for (int i = 0; i < a->ndim; i++)
+    if (a->shape[i] > 1 && a->stride[i] != b->stride[i]) return false;
+  return true;
+}
+static inline bool ty_same_layout(const ty_tensor *a, const ty_tensor *b) {
+  return a->dtype == b->dtype && TY_SAME_SHAPE(a, b) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
+}
+/* Whether two tensors of one storage see the same elements in the same way. */
+static inline bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) { return a->offset == b->offset && ty_same_layout(a, b); }
 bool ty_is_dense(const ty_tensor *t);  /* no holes and no overlap; dims in any order */
 void ty_sort_dims(const ty_tensor *t, int order[TY_MAXDIM]);   /* t's dims, the largest stride first */
 int ty_turn_to_memory(ty_tensor *t, int n, int dim);   /* permutes the dims of t[0..n) to t[0]'s order in memory; gives dim's new place */

@@ -21,9 +21,7 @@ typedef struct {
 ty_status ty_cpu_align(ty_call *c) {
   const bool back = c->op->id == TY_OP_ctc_backward;
   ty_tensor *in[5] = {NULL};                 /* logs, skips, lengths; backward: grad before them, reached after */
-  ty_status st = TY_OK;
-  int got = 0;
-  for (; got < c->nin && st == TY_OK; got += st == TY_OK) st = ty_contiguous(c->ctx, c->in[got].t, &in[got]);
+  ty_status st = ty_contiguous_operands(c, in);
   if (st == TY_OK) {
     const ty_tensor *x = in[back];
     const int64_t n = x->shape[1], s = x->shape[2];
@@ -43,6 +41,6 @@ ty_status ty_cpu_align(ty_call *c) {
     }
     ty_scratch_free(scratch);
   }
-  while (got) ty_release(in[--got]);
+  for (int i = 0; i < 5; i++) ty_release(in[i]);
   return st;
 }

@@ -39,7 +39,7 @@ typedef struct { const char *at; int64_t ld; } rows;
 
 /* Rows first .. first + n - 1 of a head: where they are, or converted, or beside zeros up to row `filled`, in `to`, w elements each. */
 static rows rows_of(const job *j, const ty_tensor *t, int64_t head, int64_t first, int64_t n, int64_t w, int64_t filled, char *to) {
-  const ty_dtype d = (ty_dtype)t->dtype;
+  const ty_dtype d = t->dtype;
   const int64_t apart = ld(t), width = t->shape[3];
   const char *from = head_of(t, j, head) + first * apart * ty_itemsize(t);
   if (!ty_is_16bit(d)) return (rows){from, apart};
@@ -99,7 +99,7 @@ static int64_t last_key(const job *j, int64_t q_end) { return j->causal ? TY_MIN
 /* A thread's memory for a tile of forward: scores, results, and as 16-bit operands need: rows of q, k, v, and probabilities. */
 typedef struct { size_t acc, q, k, v, p, all; } room;
 static room room_of(const job *j) {
-  const bool half = ty_is_16bit((ty_dtype)j->q->dtype);
+  const bool half = ty_is_16bit(j->q->dtype);
   const size_t operand = j->native ? 2 : half ? (size_t)j->size : 0;
   room r = {.acc = (size_t)(j->tq * j->tk * j->size)};
   r.q = r.acc + (size_t)(j->tq * j->wdv * j->size);
@@ -155,7 +155,7 @@ static bool forward_tile(const job *j, int64_t head, int64_t q0, char *work, con
   for (int64_t a = 0; a < nq; a++) {
     const bool none = sum[a] == 0;         /* no key to attend to: the result is 0, as PyTorch's */
     char *row = acc + a * j->wdv * size, *dst = head_of(o, j, head) + (q0 + a) * o->stride[2] * ty_itemsize(o);
-    const bool half = ty_is_16bit((ty_dtype)o->dtype);
+    const bool half = ty_is_16bit(o->dtype);
     j->l->affine[k](half ? row : dst, row, j->dv, none ? 0 : 1 / sum[a], 0);
     if (half) j->l->store[o->dtype][k](dst, 1, row, j->dv);
     put(ty_data(lse), k, head * j->lq + q0 + a, none ? INFINITY : top[a] + log(sum[a]));
@@ -177,7 +177,7 @@ static void divide(job *j, bool native) {
   j->wd = j->native ? ty_up(j->d, 32) : j->d;
   j->wdv = j->native ? ty_up(j->dv, 32) : j->dv;
   j->tq = j->lq >= 2048 || j->native ? TQ_MOST : 64;
-  const bool converted = ty_is_16bit((ty_dtype)j->q->dtype) && !j->native;        /* keys of few queries: within the first-level cache */
+  const bool converted = ty_is_16bit(j->q->dtype) && !j->native;        /* keys of few queries: within the first-level cache */
   j->tk = converted && j->lq < 16 ? 64 : j->lk >= 512 ? 256 : 128;
 }
 
@@ -187,7 +187,7 @@ static ty_status prepare(ty_call *c, int first, job *j, ty_tensor *held[3]) {
   for (int i = 0; i < 3 && s == TY_OK; i++) s = with_rows(c->ctx, c->in[first + i].t, &held[i]);
   if (s != TY_OK) return s;
   const ty_tensor *q = held[0];
-  const ty_dtype d = (ty_dtype)q->dtype;
+  const ty_dtype d = q->dtype;
   *j = (job){.k = ty_loop_type_of(ty_compute_dtype(d)), .heads = q->shape[0] * q->shape[1], .h = q->shape[1],
              .lq = q->shape[2], .lk = held[1]->shape[2], .d = q->shape[3], .dv = held[2]->shape[3], .q = q,
              .kk = held[1], .v = held[2], .mask = c->in[first + 3].t, .causal = c->at[TY_AT_attention_causal].i,
@@ -215,7 +215,7 @@ static ty_status forward(ty_call *c) {
   ty_tensor *held[3], *mask = NULL;
   job j = {0};
   ty_status s = prepare(c, 0, &j, held);
-  if (s == TY_OK && j.mask && ty_is_16bit((ty_dtype)j.mask->dtype)) {
+  if (s == TY_OK && j.mask && ty_is_16bit(j.mask->dtype)) {
     s = ty_cast(c->ctx, c->in[3].t, TY_F32, &mask);
     j.mask = mask;
   }

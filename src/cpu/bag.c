@@ -65,7 +65,7 @@ ty_status ty_cpu_bag(ty_call *c) {
     const ty_tensor *weight = t[0];
     bags w = {.weight = ty_data(weight), .scale = t[3] ? ty_data(t[3]) : NULL, .id = ty_data(t[1]), .start = ty_data(t[2]),
       .o = ty_data(c->out[0]), .n = t[1]->shape[0], .bags = t[2]->shape[0], .width = weight->shape[1], .size = ty_itemsize(weight),
-      .padding = c->at[TY_AT_bag_padding].i, .dtype = (ty_dtype)weight->dtype, .k = weight->dtype == TY_F64 ? TY_IN_F64 : TY_IN_F32};
+      .padding = c->at[TY_AT_bag_padding].i, .dtype = weight->dtype, .k = weight->dtype == TY_F64 ? TY_IN_F64 : TY_IN_F32};
     s = run(c, &w);
   }
   for (int i = 0; i < 4; i++) ty_release(t[i]);

@@ -131,7 +131,7 @@ static bool plain_parts(const plain_work *w) {
 static ty_status plain(ty_call *c) {
   enum { CACHED = 1 << 20 };               /* bytes */
   const int id = c->op->id;
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)c->out[0]->dtype);
+  const ty_loop_type k = ty_loop_type_of(c->out[0]->dtype);
   ty_tensor *a, *b, *bias = NULL, *o = c->out[0];
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &a));
   ty_status s = ty_contiguous(c->ctx, c->in[1].t, &b);

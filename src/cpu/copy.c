@@ -127,8 +127,8 @@ static int transposed(const ty_iter *it, const move *w) {
 static void copy(ty_tensor *dst, const ty_tensor *src) {
   const ty_loops *l = ty_cpu_loops();
   /* integers become floats directly, except int64, which processors convert one by one */
-  const bool straight = !ty_is_float((ty_dtype)src->dtype) && src->dtype != TY_I64 && ty_is_float((ty_dtype)dst->dtype);
-  const ty_dtype through = straight ? ty_compute_dtype((ty_dtype)dst->dtype) : ty_compute_dtype((ty_dtype)src->dtype);
+  const bool straight = !ty_is_float(src->dtype) && src->dtype != TY_I64 && ty_is_float(dst->dtype);
+  const ty_dtype through = straight ? ty_compute_dtype(dst->dtype) : ty_compute_dtype(src->dtype);
   const ty_loop_type k = ty_loop_type_of(through);
   move w = {.size = ty_itemsize(src), .out_size = ty_itemsize(dst), .convert = src->dtype != dst->dtype,
     .held = src->dtype == through, .holds = dst->dtype == through, .load = l->load[src->dtype][k],
@@ -159,7 +159,7 @@ static void copy(ty_tensor *dst, const ty_tensor *src) {
 
 void ty_fill_value(ty_tensor *t, ty_operand v) {
   double one = 0;
-  ty_set_operand(&one, (ty_dtype)t->dtype, v);
+  ty_set_operand(&one, t->dtype, v);
   ty_tensor s = {.dtype = t->dtype};
   ty_storage store = {.data = &one};
   s.storage = &store;
@@ -231,7 +231,7 @@ ty_status ty_cpu_fill(ty_call *c) {
     case TY_OP_linspace: {
       int64_t n = o->shape[0];
       sequence(o, a[TY_AT_linspace_first].f, n > 1 ? (a[TY_AT_linspace_last].f - a[TY_AT_linspace_first].f) / (double)(n - 1) : 0);
-      if (n > 1) ty_set((char *)ty_data(o) + (n - 1) * ty_itemsize(o), (ty_dtype)o->dtype, a[TY_AT_linspace_last].f);
+      if (n > 1) ty_set((char *)ty_data(o) + (n - 1) * ty_itemsize(o), o->dtype, a[TY_AT_linspace_last].f);
       break;
     }
     case TY_OP_eye: {

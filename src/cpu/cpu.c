@@ -251,7 +251,7 @@ bool ty_native_bf16(int set) {
 
 ty_status ty_widened(ty_call *c, ty_kernel kernel) {
   bool half = false;
-  for (int i = 0; i < c->nin; i++) half = half || (c->in[i].t && ty_is_16bit((ty_dtype)c->in[i].t->dtype));
+  for (int i = 0; i < c->nin; i++) half = half || (c->in[i].t && ty_is_16bit(c->in[i].t->dtype));
   if (!half) return kernel(c);
   ty_operand in[TY_MAXPARAM];
   ty_call k = *c;
@@ -261,12 +261,12 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel) {
   for (int i = 0; i < c->nin && s == TY_OK; i++) {
     in[i] = c->in[i];
     if (!in[i].t) continue;
-    s = ty_is_16bit((ty_dtype)in[i].t->dtype) ? ty_cast(c->ctx, c->in[i].t, TY_F32, &in[i].t) : (ty_retain(in[i].t), TY_OK);
+    s = ty_is_16bit(in[i].t->dtype) ? ty_cast(c->ctx, c->in[i].t, TY_F32, &in[i].t) : (ty_retain(in[i].t), TY_OK);
     if (s != TY_OK) in[i].t = NULL;
   }
   for (int i = 0; i < c->op->nout; i++) {
     k.out[i] = s == TY_OK ? ty_retain(c->out[i]) : NULL;
-    if (s != TY_OK || !ty_is_16bit((ty_dtype)c->out[i]->dtype)) continue;
+    if (s != TY_OK || !ty_is_16bit(c->out[i]->dtype)) continue;
     ty_meta m = c->meta[i];
     m.dtype = TY_F32;
     ty_release(k.out[i]);

@@ -15,7 +15,7 @@ ty_status ty_cpu_distance(ty_call *c) {
     const ty_tensor *a = in[back], *b = in[back + 1];
     const int64_t n = a->shape[a->ndim - 2], d = a->shape[a->ndim - 1], m = b->shape[b->ndim - 2],
       batch = n && d ? ty_numel(a) / (n * d) : ty_numel(o) / TY_MAX(n * m, 1);
-    const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
+    const ty_loop_type k = ty_loop_type_of(o->dtype);
     const size_t size = (size_t)ty_itemsize(o);
     const ty_distance_loops *l = ty_cpu_loops()->distance;
     char *turned = ty_scratch(TY_MAX(size * (size_t)(d * m), 1));

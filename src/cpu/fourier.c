@@ -154,7 +154,7 @@ static layout layout_of(bool of_pairs, int64_t inner, int64_t apart) {
 static ty_status transforms(ty_call *c) {
   ty_tensor *x, *o = c->out[0];
   fourier f = {.kind = (int)c->at[TY_AT_fourier_kind].i, .n = c->at[TY_AT_fourier_n].i, .scale = c->at[TY_AT_fourier_scale].f,
-               .k = ty_loop_type_of((ty_dtype)o->dtype), .size = (size_t)ty_itemsize(o)};
+               .k = ty_loop_type_of(o->dtype), .size = (size_t)ty_itemsize(o)};
   if (ty_numel(o) == 0) return TY_OK;
   const int64_t in = ty_fourier_in(f.kind, f.n), out = ty_fourier_out(f.kind, f.n);
   int64_t inner = 1, apart = in;
@@ -220,7 +220,7 @@ static ty_status as_pairs(ty_ctx *ctx, ty_tensor *t, ty_tensor **out, int64_t st
 
 static ty_status multiply(ty_call *c) {
   ty_tensor *o = c->out[0], *t[3] = {NULL};
-  products w = {ty_loop_type_of((ty_dtype)o->dtype), c->at[TY_AT_pairs_product_conjugate].i ? -1 : 1};
+  products w = {ty_loop_type_of(o->dtype), c->at[TY_AT_pairs_product_conjugate].i ? -1 : 1};
   ty_iter it;
   ty_status s = TY_OK;
   ty_iter_init(&it, o->shape, o->ndim - 1);

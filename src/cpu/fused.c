@@ -63,7 +63,7 @@ static bool is_dense(const kernel *w, const ty_fused_node *n, int t, int64_t ste
 }
 
 static void spread(const kernel *w, int i, blocks *b, int64_t rows) {
-  const bool eight = ty_loop_size[ty_loop_type_of((ty_dtype)w->f->node[i].compute)] == 8;
+  const bool eight = ty_loop_size[ty_loop_type_of(w->f->node[i].compute)] == 8;
   void *to = b->buf + b->size * (size_t)w->part[i].spread_buffer;
   ty_cpu_loops()->repeat[eight](to, b->in[i], 1, w->width, rows);
   b->spread[i] = to;
@@ -76,7 +76,7 @@ static void source(const kernel *w, int i, blocks *b, char *const *ptr, const in
   if (b->filled[i]) return;
   b->in[i] = own;
   if (n->kind == TY_F_NUMBER) {
-    fill(own, (ty_dtype)n->compute, &q->number, m);
+    fill(own, n->compute, &q->number, m);
     b->filled[i] = true;
     return;
   }
@@ -85,7 +85,7 @@ static void source(const kernel *w, int i, blocks *b, char *const *ptr, const in
   if (q->exact && is_dense(w, n, n->tensor, step)) b->in[i] = src;
   else if (n->row) q->load(own, src, step, m / w->width);
   else if (w->width)
-    ty_gather_rows(own, src, (ty_dtype)n->dtype, (ty_dtype)n->compute, w->within[n->tensor], w->width, step, m / w->width);
+    ty_gather_rows(own, src, n->dtype, n->compute, w->within[n->tensor], w->width, step, m / w->width);
   else q->load(own, src, step, m);
   b->filled[i] = step == 0 && !n->row;
   if (q->spread) spread(w, i, b, m / w->width);
@@ -116,7 +116,7 @@ static void keep_block(const kernel *w, int i, const blocks *b, float *o, int64_
 
 static void reduce(const kernel *w, int i, const void *x, void *o, int64_t rows) {
   const ty_loops *l = ty_cpu_loops();
-  const int id = w->f->node[i].op->id, k = ty_loop_type_of((ty_dtype)w->f->node[w->f->node[i].in[0]].compute);
+  const int id = w->f->node[i].op->id, k = ty_loop_type_of(w->f->node[w->f->node[i].in[0]].compute);
   double acc[TY_BLOCK], part[TY_BLOCK];
   l->init[id][k](acc, rows);
   for (int64_t r = 0; r < rows; r++) l->row[id][k](&part[r], (const char *)x + r * w->width * ty_loop_size[k], w->width);
@@ -131,7 +131,7 @@ static void scatter(const kernel *w, int i, char *dst, int64_t step, const void 
   const part *q = &w->part[i];
   if (!w->width || n->row) { q->put(dst, step, own, m); return; }
   if (is_dense(w, n, n->to, step)) { q->put(dst, 1, own, m); return; }
-  const int64_t wide = ty_loop_size[ty_loop_type_of((ty_dtype)n->compute)], bytes = ty_dtype_size[n->dtype];
+  const int64_t wide = ty_loop_size[ty_loop_type_of(n->compute)], bytes = ty_dtype_size[n->dtype];
   for (int64_t r = 0; r < m / w->width; r++)
     q->put(dst + r * step * bytes, w->within[n->to], (const char *)own + r * w->width * wide, w->width);
 }
@@ -201,7 +201,7 @@ static void prepare(kernel *w, int i) {
   part *q = &w->part[i];
   const ty_loops *l = ty_cpu_loops();
   const ty_fused_node *n = &f->node[i];
-  const int k = ty_loop_type_of((ty_dtype)n->compute), from = n->nin ? ty_loop_type_of((ty_dtype)f->node[n->in[0]].compute) : 0;
+  const int k = ty_loop_type_of(n->compute), from = n->nin ? ty_loop_type_of(f->node[n->in[0]].compute) : 0;
   q->exact = n->dtype == n->compute;
   q->rounds = ty_fused_rounds(n);
   q->load = l->load[n->dtype][k];
@@ -217,7 +217,7 @@ static void prepare(kernel *w, int i) {
       q->spread = q->spread || (f->node[j].in[a] == i && (!f->node[j].row || f->node[j].kind == TY_F_REDUCE));
   if (n->kind != TY_F_NUMBER) return;
   if (k == TY_IN_I64 && n->number.kind != TY_FLOAT) memcpy(&q->number, &n->number.i, 8);
-  else ty_set(&q->number, (ty_dtype)n->compute, n->number.f);
+  else ty_set(&q->number, n->compute, n->number.f);
 }
 
 /* Gives each node a buffer, which another node gets after the node's last use; sources and steady nodes keep theirs. False: too many. */
@@ -324,7 +324,7 @@ ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   if (!f->nred) { ty_iter_each(&w->it, run, w); return TY_OK; }
   w->each = (size_t)TY_MAX(f->inner, TY_BLOCK) * (w->wide ? 8 : 4) * (size_t)(w->buffers + 1);
   w->room = ty_scratch(w->each * (size_t)ty_threads_for(f->numel));
-  if (!w->room) return ty_error(ctx, "compile: a fused kernel is out of memory"), TY_OOM;
+  if (!w->room) return ty_no_memory(ctx, "compile");
   ty_iter_each(&w->it, run_rows, w);
   ty_scratch_free(w->room);
   return TY_OK;

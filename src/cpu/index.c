@@ -99,7 +99,7 @@ static ty_status copy_at(ty_call *c, ty_tensor *dst, ty_tensor *src, bool add) {
   k.in = in;
   k.at = at;
   k.out[0] = dst;
-  k.compute = ty_compute_dtype((ty_dtype)dst->dtype);
+  k.compute = ty_compute_dtype(dst->dtype);
   return add ? ty_cpu_pointwise(&k) : ty_cpu_copy(&k);
 }
 
@@ -226,7 +226,7 @@ static void put_elements(const plan *p, char *to, const char *from, int64_t step
 /* Writes (or adds) rows of b at p's offsets. One thread owns each offset, so that rows that meet there are combined in order, whatever
  * the number of threads. */
 static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t row, bool add) {
-  int threads = ty_threads_for(p->n * row), k = ty_loop_type_of((ty_dtype)o->dtype), size = ty_itemsize(o);
+  int threads = ty_threads_for(p->n * row), k = ty_loop_type_of(o->dtype), size = ty_itemsize(o);
   ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][k];
   const bool in_order = p->place == 0 && ty_is_contiguous(b), one = b->ndim > 0 && (p->inum == 1 || in_order);
   const int64_t step = in_order ? row : one ? b->stride[0] : 0;            /* from row to row of b */
@@ -250,7 +250,7 @@ static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t ro
 static void put_slabs(const plan *p, const slabs *s, ty_tensor *o, const ty_tensor *b, bool add) {
   const int size = ty_itemsize(o);
   const int64_t run = s->inner * size;
-  const ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][ty_loop_type_of((ty_dtype)o->dtype)];
+  const ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][ty_loop_type_of(o->dtype)];
   char *dst = ty_data(o);
   const char *src = ty_data(b);
   #pragma omp parallel for num_threads(ty_threads_for(s->outer * p->n * s->inner)) schedule(static)
@@ -299,7 +299,7 @@ static ty_status lay_out(ty_call *c, ty_tensor *b, ty_tensor **laid) {
 static ty_status put_plan(ty_call *c, const plan *p, ty_tensor *b, bool add, bool number) {
   ty_tensor *o = c->out[0], *laid = NULL;
   const int64_t row = ty_numel(&p->rest);
-  const ty_dtype d = (ty_dtype)o->dtype;
+  const ty_dtype d = o->dtype;
   const int n = b->ndim;
   slabs by;
   TY_TRY(begin(c));
@@ -326,7 +326,7 @@ static ty_status put_plan(ty_call *c, const plan *p, ty_tensor *b, bool add, boo
 }
 
 static ty_status put_in(ty_call *c) {
-  const ty_dtype d = (ty_dtype)c->in[0].t->dtype;
+  const ty_dtype d = c->in[0].t->dtype;
   double number;
   ty_storage store = {.data = &number};
   ty_tensor num = {.dtype = d, .storage = &store}, *v = c->in[1].t, *same = NULL, b;
@@ -527,7 +527,7 @@ static ty_status gather(ty_call *c) {      /* each line's indices are checked be
     const share all = share_of(&w, w.lines >= threads, t, threads);
     for (place at = place_of(&w, all.first); at.line < all.end; step(&w, &at))
       if (is_bad(&w, &at, all.from, all.to, limit)) first = TY_MIN(first, at.line);
-      else move_line(&w, &at, all.from, all.to, ty_data(x), ty_data(o), ty_itemsize(x), true, PUT, (ty_dtype)x->dtype);
+      else move_line(&w, &at, all.from, all.to, ty_data(x), ty_data(o), ty_itemsize(x), true, PUT, x->dtype);
   }
   const ty_status s = first < w.lines ? bad_line(c, &w, first, x) : TY_OK;
   ty_release(idx);
@@ -544,7 +544,7 @@ static ty_status scatter(ty_call *c) {
   ty_storage store = {.data = &number};
   ty_tensor num = {.dtype = x->dtype, .storage = &store};    /* a number: no steps */
   if (!src) {
-    ty_set_operand(&number, (ty_dtype)x->dtype, c->in[2]);
+    ty_set_operand(&number, x->dtype, c->in[2]);
     src = &num;
   }
   ty_operand in[2] = {c->in[0], ty_operand_tensor(idx)};
@@ -554,7 +554,7 @@ static ty_status scatter(ty_call *c) {
   const int threads = s == TY_OK ? ty_threads_for(w.lines * w.n) : 0;
   const bool own = w.d == w.along;
   const int id = c->op->id, size = ty_itemsize(x);
-  const ty_dtype d = (ty_dtype)x->dtype;
+  const ty_dtype d = x->dtype;
   const meeting how = id == TY_OP_scatter ? PUT : id == TY_OP_scatter_add ? ADD : (meeting)(COMBINE + c->at[TY_AT_scatter_combine_how].i);
   const bool rows = w.istep == 0 && w.lstep == 1 && w.sstep == 1 && (how == PUT || d == TY_F32 || d == TY_F64);
   #pragma omp parallel for num_threads(TY_MAX(threads, 1)) schedule(static) if (threads > 1)

@@ -201,7 +201,7 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
   int side = -1, converted = 0;
   for (int k = 0; k < same; k++) {
     if (t[k].dtype == type) continue;
-    if (!ty_is_16bit((ty_dtype)t[k].dtype) || type != TY_F32) return false;
+    if (!ty_is_16bit(t[k].dtype) || type != TY_F32) return false;
     converted++;
   }
   for (int d = 0; d < x->ndim; d++) {
@@ -363,7 +363,7 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, t
     if (x->ndim == 0) { flat[i] = *x; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; x = &flat[i]; }
     w.size[nt] = ty_itemsize(x);
     w.stride[nt] = x->stride[dim];
-    w.dtype[nt] = (ty_dtype)x->dtype;
+    w.dtype[nt] = x->dtype;
     t[nt++] = x;
   }
   w.n = t[0]->shape[dim];
@@ -408,7 +408,7 @@ ty_status ty_cpu_softmax(ty_call *c) {
   turned.out[0] = &t[0];
   turned.in = in;
   for (int i = 0; i < c->nin; i++) in[i] = ty_operand_tensor(&t[i + 1]);
-  const ty_status s = run_lines(&turned, dim, ty_compute_dtype((ty_dtype)grad->dtype), 1, line_softmax, columns_softmax);
+  const ty_status s = run_lines(&turned, dim, ty_compute_dtype(grad->dtype), 1, line_softmax, columns_softmax);
   if (grad != given) ty_release(grad);
   return s;
 }

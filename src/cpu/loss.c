@@ -40,7 +40,7 @@ static ty_status check_labels(ty_call *c, const job *j) {
 static double count_of(const job *j, int64_t t) { return t == j->ignore ? 0 : j->w ? at(j->w, j->k, t - 1) : 1; }
 static double weight_of(const job *j, int64_t class) { return j->w ? at(j->w, j->k, class) : 1; }
 static double gradient_of(const job *j, int64_t place) {
-  const double up = ty_get(j->g + (j->mean ? 0 : place * ty_dtype_size[j->gdtype]), (ty_dtype)j->gdtype);
+  const double up = ty_get(j->g + (j->mean ? 0 : place * ty_dtype_size[j->gdtype]), j->gdtype);
   return j->mean ? up / j->whole : up;
 }
 
@@ -172,7 +172,7 @@ static ty_status run(ty_call *c) {
   if (s == TY_OK && weight) s = ty_contiguous(c->ctx, weight, &w);
   if (s == TY_OK && back) s = ty_contiguous(c->ctx, c->in[0].t, &g);
   if (s == TY_OK) {
-    job j = {.k = ty_loop_type_of((ty_dtype)from->dtype), .m = ty_numel(y), .n = from->shape[1], .inner = 1, .ignore = how.ignore_index,
+    job j = {.k = ty_loop_type_of(from->dtype), .m = ty_numel(y), .n = from->shape[1], .inner = 1, .ignore = how.ignore_index,
              .eps = how.label_smoothing, .mean = mean, .x = ty_data(x), .w = w ? ty_data(w) : NULL, .labels = ty_data(y)};
     j.size = ty_loop_size[j.k];
     for (int i = 2; i < from->ndim && !last; i++) j.inner *= from->shape[i];

@@ -302,7 +302,7 @@ static void one_product(const products *w, int64_t i) {
 }
 
 static products products_of(batch x, batch y, const ty_tensor *o) {
-  ty_dtype d = (ty_dtype)o->dtype;
+  ty_dtype d = o->dtype;
   products w = {.d = d, .k = ty_loop_type_of(d), .size = ty_dtype_size[d], .nd = TY_MAX(x.nb, y.nb),
                 .batches = 1, .m = x.rows, .n = y.cols, .kk = x.cols, .shape = o->shape, .x = x, .y = y,
                 .px = ty_data(&x.t), .py = ty_data(&y.t), .po = ty_data(o)};
@@ -321,7 +321,7 @@ static products products_of(batch x, batch y, const ty_tensor *o) {
 
 static ty_status matmul(ty_call *c) {
   ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *ca = NULL, *cb = NULL;
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)a->dtype);
+  const ty_loop_type k = ty_loop_type_of(a->dtype);
   batch x = as_batch(a, true), y = as_batch(b, false);
   if (ty_numel(o) == 0) return TY_OK;
   if (ty_is_float_loop(k) && !readable(x.rows, x.cols, x.rs, x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = as_batch(ca, true); }
@@ -347,7 +347,7 @@ static ty_status matmul(ty_call *c) {
 /* out = x W^T + bias, or its relu. For BLAS, out begins as the bias, and the product is added. */
 static ty_status linear(ty_call *c) {
   ty_tensor *x, *w = c->in[1].t, *b = c->in[2].t, *o = c->out[0], *cw = NULL, *cb = NULL;
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
+  const ty_loop_type k = ty_loop_type_of(o->dtype);
   const int size = ty_itemsize(o);
   int64_t n = w->shape[0], kk = w->shape[1], m = n ? ty_numel(o) / n : 0;
   if (ty_numel(o) == 0) return TY_OK;
@@ -422,7 +422,7 @@ static void beside_order(float *v, int64_t n) {
 static bool few_rows(const ty_call *c) {
   const ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *bias = NULL;
   const bool lin = c->op->id != TY_OP_matmul;
-  const ty_dtype d = (ty_dtype)o->dtype;
+  const ty_dtype d = o->dtype;
   if (a->dtype != d || b->dtype != d || ty_numel(o) == 0) return false;
   batch x = as_batch(a, true), y = as_batch(b, false);
   if (lin) {
@@ -496,6 +496,6 @@ static ty_status run(ty_call *c) {
 }
 ty_status ty_cpu_matmul(ty_call *c) {
   if (c->op->id == TY_OP_linear_backward_weight) return weight_gradient(c);
-  if (ty_is_16bit((ty_dtype)c->out[0]->dtype) && few_rows(c)) return TY_OK;
+  if (ty_is_16bit(c->out[0]->dtype) && few_rows(c)) return TY_OK;
   return c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && bf16_product(c) ? TY_OK : ty_widened(c, run);
 }

@@ -32,7 +32,7 @@ ty_status ty_cpu_nonzero(ty_call *c) {
       uint8_t hit[PART];
       const int64_t from = k * PART, n = TY_MIN(PART, total - from);
       int64_t found = 0, at[TY_MAXDIM], rest = from;
-      test(hit, (const char *)ty_data(x) + from * size, (ty_dtype)x->dtype, n);
+      test(hit, (const char *)ty_data(x) + from * size, x->dtype, n);
       if (!pass) {
         for (int64_t i = 0; i < n; i++) found += hit[i];
         first[k] = found;

@@ -22,13 +22,13 @@ typedef struct {
 #define WIDE 4096           /* 16-bit elements converted at a time */
 
 static void *element(const ty_tensor *t, int64_t i) { return (char *)ty_data(t) + i * t->stride[0] * ty_itemsize(t); }
-static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get(element(t, i), (ty_dtype)t->dtype) : otherwise; }
+static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get(element(t, i), t->dtype) : otherwise; }
 
 static rows rows_of(const ty_tensor *x) {
-  rows r = {.k = ty_loop_type_of((ty_dtype)x->dtype), .c = x->shape[1], .n = x->shape[0],
+  rows r = {.k = ty_loop_type_of(x->dtype), .c = x->shape[1], .n = x->shape[0],
     .last = ty_is_channels_last(x), .l = ty_cpu_loops()};
   r.size = ty_itemsize(x);
-  if (ty_is_16bit((ty_dtype)x->dtype)) { r.load = r.l->load[x->dtype][TY_IN_F32]; r.store = r.l->store[x->dtype][TY_IN_F32]; }
+  if (ty_is_16bit(x->dtype)) { r.load = r.l->load[x->dtype][TY_IN_F32]; r.store = r.l->store[x->dtype][TY_IN_F32]; }
   r.inner = r.n && r.c ? ty_numel(x) / (r.n * r.c) : 0;
   return r;
 }
@@ -164,7 +164,7 @@ static ty_status batch_norm(ty_call *c) {
   if (!mem) { ty_release(x); return ty_no_memory(c->ctx, c->op->shown); }
   double *s1 = (double *)mem, *s2 = s1 + n, *shift = s2 + n, *a = shift + n, *d = a + n;
   ty_status s = TY_OK;
-  if (training && count) s = moments(c, &r, (ty_dtype)x->dtype, ty_data(x), shift, s1, s2);
+  if (training && count) s = moments(c, &r, x->dtype, ty_data(x), shift, s1, s2);
   for (int64_t ch = 0; ch < n && s == TY_OK; ch++) {
     double m = 0, v = 0;
     if (!training) { m = opt(rm, ch, 0); v = opt(rv, ch, 1); }
@@ -173,9 +173,9 @@ static ty_status batch_norm(ty_call *c) {
       m = e + at(shift, r.k, ch);
       v = TY_MAX(s2[ch] / (double)count - e * e, 0);
       if (s1[ch] != s1[ch] || s2[ch] != s2[ch]) v = NAN;
-      if (rm) ty_set(element(rm, ch), (ty_dtype)rm->dtype, (1 - momentum) * opt(rm, ch, 0) + momentum * m);
+      if (rm) ty_set(element(rm, ch), rm->dtype, (1 - momentum) * opt(rm, ch, 0) + momentum * m);
       if (rv)
-        ty_set(element(rv, ch), (ty_dtype)rv->dtype,
+        ty_set(element(rv, ch), rv->dtype,
           (1 - momentum) * opt(rv, ch, 0) + momentum * v * (double)count / (double)TY_MAX(count - 1, 1));
     }
     put(ty_data(mean), r.k, ch, m);
@@ -206,8 +206,8 @@ static ty_status batch_norm_backward(ty_call *c) {
   if (s == TY_OK) s = sums(c, &r, ty_data(g), ty_data(x), ty_data(mean), s1, s2);
   for (int64_t ch = 0; ch < n && s == TY_OK; ch++) {
     double m = at(ty_data(mean), r.k, ch), rs = at(ty_data(rstd), r.k, ch), gain = opt(w, ch, 1) * rs;
-    ty_set(element(c->out[1], ch), (ty_dtype)c->out[1]->dtype, s2[ch] * rs);
-    ty_set(element(c->out[2], ch), (ty_dtype)c->out[2]->dtype, s1[ch]);
+    ty_set(element(c->out[1], ch), c->out[1]->dtype, s2[ch] * rs);
+    ty_set(element(c->out[2], ch), c->out[2]->dtype, s1[ch]);
     double slope = training && count > 0 ? -gain * rs * rs * s2[ch] / count : 0;
     put(a, r.k, ch, gain);
     put(b, r.k, ch, slope);
@@ -224,9 +224,9 @@ static ty_status batch_norm_backward(ty_call *c) {
 
 static ty_status row_norm(ty_call *c) {
   const bool rms = c->op->id == TY_OP_rms_norm_stats;
-  const double eps = c->at[rms ? TY_AT_rms_norm_stats_eps : TY_AT_layer_norm_stats_eps].f;
+  const double eps = c->at[TY_AT_layer_norm_stats_eps].f;
   ty_tensor *o = c->out[0], *mean = rms ? NULL : c->out[1], *rstd = c->out[rms ? 1 : 2], *in[3] = {NULL};   /* x, weight, bias */
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
+  const ty_loop_type k = ty_loop_type_of(o->dtype);
   const int64_t m = ty_numel(rstd), n = m ? ty_numel(o) / m : 0, bytes = n * ty_loop_size[k];
   const ty_loops *l = ty_cpu_loops();
   const ty_status s = ty_contiguous_operands(c, in);
@@ -252,7 +252,7 @@ static ty_status row_norm(ty_call *c) {
 static ty_status row_norm_backward(ty_call *c) {
   const bool rms = c->op->id == TY_OP_rms_norm_backward;
   ty_tensor *dx = c->out[0], *in[5] = {NULL};              /* grad, x, weight, mean (not RMS), rstd */
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)dx->dtype);
+  const ty_loop_type k = ty_loop_type_of(dx->dtype);
   const int size = ty_loop_size[k], sums = rms ? 1 : 2;    /* the weight's gradient; the bias's */
   const int64_t n = ty_numel(c->out[1]), m = ty_numel(c->in[rms ? 3 : 4].t), parts = TY_MIN(LN_PARTS, TY_MAX(m, 1));
   const ty_loops *l = ty_cpu_loops();
@@ -312,7 +312,7 @@ static ty_status sums_of_images(ty_call *c, const images *m, const char *g, cons
     const int64_t at = t * m->r.c, off = t * m->step * m->r.size;
     const char *from = (char *)ty_data(x) + off;
     char *by = shift + at * ty_loop_size[m->r.k];
-    TY_TRY(g ? sums(c, &m->r, g + off, from, by, s1 + at, s2 + at) : moments(c, &m->r, (ty_dtype)x->dtype, from, by, s1 + at, s2 + at));
+    TY_TRY(g ? sums(c, &m->r, g + off, from, by, s1 + at, s2 + at) : moments(c, &m->r, x->dtype, from, by, s1 + at, s2 + at));
   }
   return TY_OK;
 }
@@ -434,8 +434,8 @@ static ty_status group_norm_backward_rows(ty_call *c, const rows *r, const char 
           a += at(acc, k, 2 * p * all + j);
           b += at(acc, k, (2 * p + 1) * all + j);
         }
-      ty_set(element(c->out[1], ch), (ty_dtype)c->out[1]->dtype, a);
-      ty_set(element(c->out[2], ch), (ty_dtype)c->out[2]->dtype, b);
+      ty_set(element(c->out[1], ch), c->out[1]->dtype, a);
+      ty_set(element(c->out[2], ch), c->out[2]->dtype, b);
     }
   }
   ty_scratch_free(acc);
@@ -486,8 +486,8 @@ static ty_status group_norm_backward(ty_call *c) {
   for (int64_t ch = 0; ch < channels && s == TY_OK; ch++) {
     double dw = 0, db = 0;
     for (int64_t j = ch; j < all; j += channels) { dw += s2[j] * at(ty_data(rstd), k, j / per); db += s1[j]; }
-    ty_set(element(c->out[1], ch), (ty_dtype)c->out[1]->dtype, dw);
-    ty_set(element(c->out[2], ch), (ty_dtype)c->out[2]->dtype, db);
+    ty_set(element(c->out[1], ch), c->out[1]->dtype, dw);
+    ty_set(element(c->out[2], ch), c->out[2]->dtype, db);
   }
   if (s == TY_OK) affine_of_images(&m, ty_data(dx), ty_data(g), ty_data(x), (char *)a, (char *)b, (char *)d);
   ty_scratch_free(mem);

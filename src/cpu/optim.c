@@ -8,13 +8,9 @@
 
 #define CHUNK 4096
 
-static bool same_place(const ty_tensor *a, const ty_tensor *b) {
-  for (int i = 0; i < a->ndim; i++)
-    if (a->shape[i] != 1 && a->stride[i] != b->stride[i]) return false;
-  return ty_is_dense(b);
-}
+static bool same_place(const ty_tensor *a, const ty_tensor *b) { return ty_same_places(a, b) && ty_is_dense(b); }
 
-static double number(const ty_operand *o) { return o->t ? ty_get(ty_data(o->t), (ty_dtype)o->t->dtype) : o->f; }
+static double number(const ty_operand *o) { return o->t ? ty_get(ty_data(o->t), o->t->dtype) : o->f; }
 
 /* count: this step's number, from 1. */
 static ty_step_rates rates_of(const ty_call *c, const ty_optim_operands *st, int64_t count) {
@@ -27,7 +23,7 @@ static ty_step_rates rates_of(const ty_call *c, const ty_optim_operands *st, int
 static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *st, int i) {
   ty_optim_member m = ty_optim_member_of(c, st, i);
   ty_tensor *p = m.t[0];
-  m.direct = p->dtype == ty_compute_dtype((ty_dtype)p->dtype) && ty_is_dense(p);
+  m.direct = p->dtype == ty_compute_dtype(p->dtype) && ty_is_dense(p);
   for (int l = 1; l < st->lists; l++)
     m.direct = m.direct && (!m.t[l] || (same_place(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
   m.direct = (m.direct && (!m.copy || m.shadow || same_place(p, m.copy))) || ty_numel(p) == 0;      /* nothing to copy */
@@ -48,7 +44,7 @@ static void follow(float *master, const uint16_t *copy, ty_dtype d, int64_t n) {
 
 /* memory: room for the working copies. */
 static ty_status step(ty_call *c, const ty_step_rates *rates, const ty_optim_member *m, int lists, ty_tensor *memory) {
-  const ty_dtype d = ty_compute_dtype((ty_dtype)m->t[0]->dtype), gd = (ty_dtype)m->t[1]->dtype;
+  const ty_dtype d = ty_compute_dtype(m->t[0]->dtype), gd = m->t[1]->dtype;
   const ty_loop_type k = ty_loop_type_of(d);
   ty_tensor laid[TY_OPTIM_LISTS + 1], *use[TY_OPTIM_LISTS] = {NULL}, *copy = m->copy;
   size_t at = 0;
@@ -63,7 +59,7 @@ static ty_status step(ty_call *c, const ty_step_rates *rates, const ty_optim_mem
   const bool convert = m->direct && gd != d, follows = copy && !m->shadow,
     along = follows || (copy && m->direct && same_place(m->t[0], copy));
   if (follows && !m->direct) {
-    laid[lists] = ty_lay(memory, &at, copy, (ty_dtype)copy->dtype);
+    laid[lists] = ty_lay(memory, &at, copy, copy->dtype);
     copy = &laid[lists];
     TY_TRY(ty_copy_into(c->ctx, copy, m->copy));
   }
@@ -81,7 +77,7 @@ static ty_status step(ty_call *c, const ty_step_rates *rates, const ty_optim_mem
       q[1] = buffer;
     }
     char *beside = along ? (char *)ty_data(copy) + from * ty_itemsize(copy) : NULL;
-    if (follows) follow(q[0], (const uint16_t *)beside, (ty_dtype)copy->dtype, n);
+    if (follows) follow(q[0], (const uint16_t *)beside, copy->dtype, n);
     loops->step[k](c->op->id, q, n, rates);
     if (along) loops->store[copy->dtype][k](beside, 1, q[0], n);
   }
@@ -96,7 +92,7 @@ static ty_status steps(ty_call *c) {
   if (st.found && ty_get(ty_data(st.found), TY_F32) != 0) return TY_OK;
   for (int i = 0; i < c->span[0].count; i++) {
     const ty_optim_member m = member_of(c, &st, i);
-    room = TY_MAX(room, (int64_t)ty_optim_working_bytes(&m, ty_compute_dtype((ty_dtype)m.t[0]->dtype)));
+    room = TY_MAX(room, (int64_t)ty_optim_working_bytes(&m, ty_compute_dtype(m.t[0]->dtype)));
   }
   ty_tensor *memory = NULL;                /* taken before anything is changed */
   const ty_meta bytes = {.dtype = TY_U8, .ndim = 1, .shape = {room}};
@@ -119,16 +115,16 @@ static ty_status norm_of_all(ty_call *c) {
     ty_attr at[2] = {{0}};
     ty_operand in[1] = {ty_operand_tensor(c->in[i].t)};
     ty_call k = {.ctx = c->ctx, .op = &ty_ops[TY_OP_norm2], .in = in, .nin = 1, .at = at};
-    ty_meta m = {.dtype = ty_compute_dtype((ty_dtype)c->in[i].t->dtype)};
+    ty_meta m = {.dtype = ty_compute_dtype(c->in[i].t->dtype)};
     TY_TRY(ty_empty(c->ctx, c->in[i].t->storage->backend, &m, &k.out[0]));
-    k.compute = ty_compute_dtype((ty_dtype)c->in[i].t->dtype);
+    k.compute = ty_compute_dtype(c->in[i].t->dtype);
     ty_status s = ty_cpu_reduce(&k);
-    double v = ty_get(ty_data(k.out[0]), (ty_dtype)m.dtype);
+    double v = ty_get(ty_data(k.out[0]), m.dtype);
     ty_release(k.out[0]);
     TY_TRY(s);
     sum += v * v;
   }
-  ty_set(ty_data(c->out[0]), (ty_dtype)c->out[0]->dtype, sqrt(sum));
+  ty_set(ty_data(c->out[0]), c->out[0]->dtype, sqrt(sum));
   return TY_OK;
 }
 
@@ -138,7 +134,7 @@ static ty_status scale(ty_call *c, ty_operand factor) {
     ty_operand in[2] = {c->in[c->span[0].start + i], factor};
     ty_call k = {.ctx = c->ctx, .op = &ty_ops[TY_OP_mul], .in = in, .nin = 2, .at = c->at};
     k.out[0] = in[0].t;
-    k.compute = ty_compute_dtype((ty_dtype)in[0].t->dtype);
+    k.compute = ty_compute_dtype(in[0].t->dtype);
     TY_TRY(ty_cpu_pointwise(&k));
   }
   return TY_OK;
@@ -167,7 +163,7 @@ static void look(void *arg, char *const *ptr, const int64_t *stride, int64_t n) 
 static void find_infinite(ty_call *c, ty_tensor *found) {
   for (int i = 0; i < c->span[0].count; i++) {
     const ty_tensor *t = c->in[c->span[0].start + i].t;
-    looking a = {.d = (ty_dtype)t->dtype, .l = ty_cpu_loops()};
+    looking a = {.d = t->dtype, .l = ty_cpu_loops()};
     ty_iter it;
     ty_iter_init(&it, t->shape, t->ndim);
     ty_iter_tensor(&it, t);

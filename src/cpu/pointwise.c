@@ -226,7 +226,7 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   w.store = l->store[o->dtype][w.k];
   for (int i = 0; i < c->nin; i++) {
     const ty_tensor *t = c->in[i].t;
-    ty_dtype d = t ? (ty_dtype)t->dtype : c->compute;
+    ty_dtype d = t ? t->dtype : c->compute;
     if (t && !(rounds && t->ndim == 0 && d != c->common)) ty_iter_tensor(&it, t);
     else {
       double v = t ? ty_get(ty_data(t), d) : c->in[i].f;

@@ -173,7 +173,7 @@ static ty_status pool(ty_call *c, job *w, ty_tensor *large, ty_tensor *small, ty
   for (int64_t j = 0; j < p->ow; j++) windows[p->oh + j] = window(p, v.include_pad, 1, j);
   p->rows = windows;
   p->cols = windows + p->oh;
-  choose(w, (ty_dtype)large->dtype, threads);
+  choose(w, large->dtype, threads);
   char *memory = w->bytes ? ty_scratch(w->bytes * (size_t)threads) : NULL;
   const ty_status st = w->bytes && !memory ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
   #pragma omp parallel for num_threads(threads) schedule(static)

@@ -38,7 +38,7 @@ static void emit_f64(const job *j, double *o, int64_t at, int64_t n, const uint3
 static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   const ty_call *c = j->c;
   ty_tensor *o = c->out[0];
-  ty_dtype d = (ty_dtype)o->dtype;
+  ty_dtype d = o->dtype;
   int id = c->op->id, size = ty_itemsize(o);
   char *p = (char *)ty_data(o) + at * size;
   float buf[4 * BLOCKS];
@@ -218,12 +218,10 @@ static ty_status multinomial(ty_call *c) {
 }
 
 static ty_status augment(ty_call *c) {
-  ty_tensor *in[4], *o = c->out[0];
+  ty_tensor *in[4] = {NULL}, *o = c->out[0];
   ty_augment a;
-  ty_status st = TY_OK;
-  int n = 0;
   ty_augment_of(c, &a);
-  for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
+  ty_status st = ty_contiguous_operands(c, in);
   const int64_t *index = st == TY_OK ? ty_data(in[1]) : NULL;
   for (int64_t b = 0; b < a.batch && st == TY_OK; b++)
     if (index[b] < 1 || index[b] > a.n) st = ty_fail(c, "index %lld is out of range 1 to %lld", (long long)index[b], (long long)a.n);
@@ -240,11 +238,11 @@ static ty_status augment(ty_call *c) {
         const float v = ty_augment_pixel(&a, &d, x + ((index[b] - 1) * a.c + k) * a.h * a.w, i % plane / a.ow, i % a.ow, mean[k], std[k]);
         char *to = (char *)ty_data(o) + (b * per + i) * size;
         if (o->dtype == TY_F32) *(float *)to = v;
-        else ty_set(to, (ty_dtype)o->dtype, v);
+        else ty_set(to, o->dtype, v);
       }
     }
   }
-  while (n) ty_release(in[--n]);
+  for (int i = 0; i < 4; i++) ty_release(in[i]);
   return st;
 }
 
@@ -304,9 +302,9 @@ ty_status ty_cpu_random(ty_call *c) {
     TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
     j.x = ty_data(x);
   }
-  const int64_t bad = c->op->id == TY_OP_bernoulli ? improbable(j.x, (ty_dtype)x->dtype, n) : n;
+  const int64_t bad = c->op->id == TY_OP_bernoulli ? improbable(j.x, x->dtype, n) : n;
   if (bad < n) {
-    const double p = ty_get(j.x + bad * ty_itemsize(x), (ty_dtype)x->dtype);
+    const double p = ty_get(j.x + bad * ty_itemsize(x), x->dtype);
     ty_release(x);
     return ty_fail(c, "argument 1 must hold probabilities, from 0 to 1, got %g", p);
   }

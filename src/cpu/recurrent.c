@@ -112,7 +112,7 @@ static void *data_of(const ty_tensor *t) { return t && ty_numel(t) ? ty_data(t) 
 /* native: the operands were bfloat16 */
 static ty_status compute(ty_call *c, bool native) {
   const bool back = c->op->id == TY_OP_recurrent_backward;
-  const ty_dtype d = (ty_dtype)c->out[0]->dtype;
+  const ty_dtype d = c->out[0]->dtype;
   job j = {.r = ty_recurrence_of(c), .k = ty_loop_type_of(d), .size = ty_dtype_size[d]};
   const ty_recurrence *r = &j.r;
   ty_tensor *t[6] = {NULL};

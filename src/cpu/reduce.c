@@ -262,7 +262,7 @@ static reduction reduction_of(const ty_call *c) {
   for (int i = 0; a->set && i < a->n; i++) mask |= x->ndim ? 1u << a->v[i] : 0;
   reduction r = {.id = c->op->id, .k = ty_loop_type_of(c->compute), .size = ty_itemsize(x), .out_size = ty_itemsize(o),
     .keep = {.total = 1}, .red = {.total = 1}, .l = l, .x = ty_data(x), .o = ty_data(o), .direct = x->dtype == c->compute,
-    .dtype = (ty_dtype)x->dtype, .compute = c->compute};
+    .dtype = x->dtype, .compute = c->compute};
   r.load = l->load[x->dtype][r.k];
   r.store = l->store[o->dtype][r.k == TY_IN_I64 ? TY_IN_I64 : TY_IN_F64];
   for (int i = 0; i < x->ndim; i++)

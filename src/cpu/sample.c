@@ -16,7 +16,7 @@ static sampling sampling_of(const ty_call *c, const ty_tensor *x, const ty_tenso
   return (sampling){.p = {.h = x->shape[2], .w = x->shape[3], .nearest = how.mode == TY_GRID_NEAREST,
     .padding = how.padding, .corners = how.corners},
     .n = x->shape[0], .c = x->shape[1], .points = grid->shape[1] * grid->shape[2],
-    .k = ty_loop_type_of((ty_dtype)x->dtype), .size = ty_itemsize(x),
+    .k = ty_loop_type_of(x->dtype), .size = ty_itemsize(x),
     .x = ty_data(x), .grid = ty_data(grid), .y = y ? ty_data(y) : NULL};
 }
 

@@ -274,7 +274,7 @@ static ty_status order(ty_call *c, int dim, bool descending) {
     if (t[i]->ndim == 0) { flat[i] = *t[i]; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; t[i] = &flat[i]; }
   lines w = {.k = ty_loop_type_of(c->compute), .n = t[0]->shape[dim], .take = t[1]->shape[dim],
              .stride = t[0]->stride[dim], .ostride = t[1]->stride[dim], .istride = t[2]->stride[dim],
-             .descending = descending, .dtype = (ty_dtype)t[0]->dtype};
+             .descending = descending, .dtype = t[0]->dtype};
   if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[TY_AT_topk_k].i;
   if (ty_numel(t[1]) == 0 || w.take == 0) return TY_OK;
   ty_each_line(t, 3, dim, ty_numel(t[0]) * 16, line_order, &w);
@@ -286,7 +286,7 @@ static ty_status order_statistics(ty_call *c) {
   const int dim = (int)c->at[TY_AT_order_statistics_dim].i;
   lines w = {.k = ty_loop_type_of(c->compute), .n = t[0]->shape[dim], .take = t[1]->shape[dim], .stride = t[0]->stride[dim],
              .rstride = t[1]->stride[dim], .ostride = t[2]->stride[dim], .istride = t[3]->stride[dim],
-             .dtype = (ty_dtype)t[0]->dtype, .bad = 1};
+             .dtype = t[0]->dtype, .bad = 1};
   if (ty_numel(t[2]) == 0) return TY_OK;
   ty_each_line(t, 4, dim, ty_numel(t[0]) * 4, line_statistics, &w);
   if (w.bad != 1) return ty_fail(c, "rank %lld must be in 1..%lld", (long long)w.bad, (long long)w.n);
@@ -354,7 +354,7 @@ BEFORE(i64, int64_t)
 
 static ty_status as_loops_take(ty_call *c, ty_tensor *t, ty_tensor **out) {
   ty_tensor *cast;
-  TY_TRY(ty_cast(c->ctx, t, ty_compute_dtype((ty_dtype)t->dtype), &cast));
+  TY_TRY(ty_cast(c->ctx, t, ty_compute_dtype(t->dtype), &cast));
   const ty_status s = ty_contiguous(c->ctx, cast, out);
   ty_release(cast);
   return s;
@@ -367,7 +367,7 @@ static ty_status searchsorted(ty_call *c) {
   TY_TRY(as_loops_take(c, c->in[0].t, &s));
   const ty_status st = as_loops_take(c, c->in[1].t, &v);
   if (st != TY_OK) { ty_release(s); return st; }
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)s->dtype);
+  const ty_loop_type k = ty_loop_type_of(s->dtype);
   const int size = ty_loop_size[k];
   const int64_t n = s->shape[s->ndim - 1], per = v->ndim ? v->shape[v->ndim - 1] : 1, total = ty_numel(v);
   int64_t *out = ty_data(c->out[0]);

@@ -81,7 +81,7 @@ static ty_status matrices_of(ty_call *c, const ty_tensor *t, matrices *m) {
     TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)t, &m->made));
     t = m->made;
   }
-  m->dtype = (ty_dtype)t->dtype;
+  m->dtype = t->dtype;
   m->p = ty_data(t);
   m->rows = t->shape[2];
   m->cols = t->shape[3];
@@ -105,7 +105,7 @@ static ty_status new_matrices(ty_call *c, int gpu, ty_dtype d, int64_t n, int64_
 /* Matrices for a result: its own where it is contiguous, else new ones, for into_result to copy there. */
 static ty_status matrices_for(ty_call *c, int gpu, ty_tensor *o, matrices *m) {
   return ty_is_contiguous(o) ? matrices_of(c, o, m)
-    : new_matrices(c, gpu, (ty_dtype)o->dtype, o->shape[0] * o->shape[1], o->shape[2], o->shape[3], m);
+    : new_matrices(c, gpu, o->dtype, o->shape[0] * o->shape[1], o->shape[2], o->shape[3], m);
 }
 
 static cudaError_t into_result(const ty_tensor *o, const matrices *m, cudaStream_t s) {
@@ -138,9 +138,9 @@ static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor 
 static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, bool *done) {
   /* operands, results; for a chunk of heads the scores S and DP, which become P and DS, in place where the dtype is the same */
   enum { Q, K, V, G, O, DQ, DK, DV, S, DP, P, DS, ALL };
-  const bool back = a->g.p, same = !ty_is_16bit((ty_dtype)a->dtype);
+  const bool back = a->g.p, same = !ty_is_16bit(a->dtype);
   const int64_t each = a->lq * a->lk, chunk = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
-  const ty_dtype d = (ty_dtype)a->dtype, stat = same ? d : TY_F32;
+  const ty_dtype d = a->dtype, stat = same ? d : TY_F32;
   const ty_operand *in = c->in + back;
   const int first = back ? DQ : O, results = back ? 3 : 1, scores = back ? 2 : 1;
   matrices m[ALL] = {0};
@@ -175,7 +175,7 @@ static ty_status mask_gradient(ty_call *c, int gpu, ty_k_attention a, cudaStream
   enum { Q, K, V, G, S, DP, ALL };
   const int64_t each = a.lq * a.lk, chunk = TY_MIN(TY_MAX(SCORES / each, 1), a.heads);
   const ty_tensor *const in[4] = {c->in[1].t, c->in[2].t, c->in[3].t, c->in[0].t};
-  const ty_dtype d = (ty_dtype)a.dtype;
+  const ty_dtype d = a.dtype;
   char *const out = ty_data(c->out[3]);
   matrices m[ALL] = {0};
   if (a.dv == 0) return ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[3], ty_operand_int(0), s));
@@ -200,7 +200,7 @@ static ty_status of_few(ty_call *c, int gpu, ty_k_attention *a, cudaStream_t s) 
   ty_tensor *parts = NULL;
   if (a->sections > 1) {
     const int64_t n = a->heads * a->lq * a->sections * (a->dv + 2);
-    TY_TRY(ty_cuda_new(c, gpu, ty_compute_dtype((ty_dtype)a->dtype), 1, &n, &parts));
+    TY_TRY(ty_cuda_new(c, gpu, ty_compute_dtype(a->dtype), 1, &n, &parts));
     a->parts = ty_data(parts);
   }
   const ty_status st = ty_cuda_launched(c, gpu, ty_k_attend_few(a, s));

@@ -218,7 +218,7 @@ static ty_status without_sums(ty_call *c, int gpu, const ty_k_product *p, ty_str
 /* For 16-bit rows that aren't 16-byte aligned, the library has one slow kernel that gives the sums with the product: 48 us on an H200 for
    ten classes, where both apart take 10. */
 static bool sums_pay(const ty_k_product *p) {
-  return !ty_is_16bit((ty_dtype)p->dtype) || (p->lda % 8 == 0 && alignment(p->a) >= 16);
+  return !ty_is_16bit(p->dtype) || (p->lda % 8 == 0 && alignment(p->a) >= 16);
 }
 
 ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s, bool *sums) {

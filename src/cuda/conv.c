@@ -52,7 +52,7 @@ ty_status ty_cuda_conv(ty_call *c) {
   const int id = c->op->id;
   const ty_windows v = ty_windows_of(c);
   ty_tensor *p = NULL, *q = NULL, *r = NULL, *bias = NULL, *out = c->out[0];
-  const bool last = ty_is_16bit((ty_dtype)out->dtype);
+  const bool last = ty_is_16bit(out->dtype);
   int gpu;
   cudaStream_t s;
   bool taken = false;

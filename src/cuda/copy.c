@@ -190,11 +190,11 @@ cudaError_t ty_cuda_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t
   const int64_t n = ty_numel(dst);
   if (n == 0) return cudaSuccess;
   if (ty_is_dense(dst)) {
-    const uint64_t bits = bits_of((ty_dtype)dst->dtype, v);
+    const uint64_t bits = bits_of(dst->dtype, v);
     return bits ? ty_k_fill(ty_data(dst), (int)ty_itemsize(dst), bits, n, s)
       : cudaMemsetAsync(ty_data(dst), 0, (size_t)(n * ty_itemsize(dst)), s);
   }
-  const bool wide = v.kind == TY_FLOAT || ty_is_float((ty_dtype)dst->dtype);
+  const bool wide = v.kind == TY_FLOAT || ty_is_float(dst->dtype);
   ty_k_point a = {.op = -1, .k = wide ? TY_IN_F64 : TY_IN_I64, .nin = 1, .ndim = dst->ndim, .n = n};
   memcpy(a.shape, dst->shape, sizeof a.shape);
   a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = TY_K_STRIDED};
@@ -208,7 +208,6 @@ static ty_status triangle(ty_call *c, int gpu, cudaStream_t s) {
   const ty_tensor *o = c->out[0];
   ty_tensor *x;
   if (ty_numel(o) == 0) return TY_OK;
-  if (!ty_is_contiguous(o)) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   cudaError_t e = ty_k_triangle(ty_data(o), ty_data(x), o->dtype, ty_numel(o), o->shape[o->ndim - 2],
     o->shape[o->ndim - 1], c->at[TY_AT_tril_k].i, c->op->id == TY_OP_tril, s);

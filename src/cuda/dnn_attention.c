@@ -194,7 +194,7 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   float scale = (float)a->scale, low = -FLT_MAX, keeps = 1;
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   *taken = false;
-  if (!ty_is_16bit((ty_dtype)a->dtype) || a->dropout > 0 || a->d != a->dv || a->d % 8 || a->d > 256) return TY_OK;
+  if (!ty_is_16bit(a->dtype) || a->dropout > 0 || a->d != a->dv || a->d % 8 || a->d > 256) return TY_OK;
   if (a->heads * a->lq * a->lk == 0 || !done_right(a)) return TY_OK;
   for (int i = 0; i < (back ? 8 : 4); i++)
     if (!fits(t[i])) return TY_OK;

@@ -91,10 +91,8 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
 }
 
 static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
-  ty_tensor *in[4], *o = c->out[0];
-  ty_status st = TY_OK;
-  int n = 0;
-  for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
+  ty_tensor *in[4] = {NULL}, *o = c->out[0];
+  ty_status st = ty_contiguous_operands(c, in);
   if (st == TY_OK) {
     ty_k_augmenting k = {.site = ty_cuda_site(c), .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]),
                                .mean = ty_data(in[2]), .std = ty_data(in[3]), .o = ty_data(o), .fault = ty_cuda_fault_of(gpu)};
@@ -102,7 +100,7 @@ static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
     k.g = ty_generator_begin(c->ctx, gpu);
     st = ty_cuda_launched(c, gpu, ty_generator_end(gpu, ty_k_augment(&k, s)));
   }
-  while (n) ty_release(in[--n]);
+  for (int i = 0; i < 4; i++) ty_release(in[i]);
   return st;
 }
 
@@ -147,11 +145,11 @@ ty_status ty_cuda_random(ty_call *c) {
   TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (d.n == 0) return TY_OK;
   switch (c->op->id) {
-    case TY_OP_rand: d.b = 1; d.most = ty_uniform_most(0, 1, (ty_dtype)o->dtype); break;
+    case TY_OP_rand: d.b = 1; d.most = ty_uniform_most(0, 1, o->dtype); break;
     case TY_OP_randn: d.b = 1; break;
     case TY_OP_randint: d.low = c->at[TY_AT_randint_low].i; d.high = c->at[TY_AT_randint_high].i; break;
     case TY_OP_uniform: case TY_OP_normal: d.a = c->at[TY_AT_uniform_low].f; d.b = c->at[TY_AT_uniform_high].f;
-      if (c->op->id == TY_OP_uniform) d.most = ty_uniform_most(d.a, d.b, (ty_dtype)o->dtype);
+      if (c->op->id == TY_OP_uniform) d.most = ty_uniform_most(d.a, d.b, o->dtype);
       break;
     case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[TY_AT_exponential_lambd].f; break;
     case TY_OP_randperm: return permutation(c, gpu, s);

@@ -22,7 +22,7 @@ static ty_status transforms(ty_call *c) {
   k.x = ty_data(x);
   ty_status st = TY_OK;
   for (int i = 0; i < 2 && st == TY_OK && k.m > (int64_t)(TY_K_FOURIER_SHARED * sizeof(float)) / ty_itemsize(o); i++) {
-    st = ty_cuda_new(c, gpu, (ty_dtype)o->dtype, 1, &(int64_t){2 * k.m * k.lines}, &work[i]);
+    st = ty_cuda_new(c, gpu, o->dtype, 1, &(int64_t){2 * k.m * k.lines}, &work[i]);
     if (st == TY_OK) k.work[i] = ty_data(work[i]);
   }
   if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_fourier_lines(&k, s));

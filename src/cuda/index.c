@@ -125,10 +125,10 @@ static ty_status in_order(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k)
 }
 
 ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k) {
-  const bool floats = ty_is_float((ty_dtype)k->dtype);
+  const bool floats = ty_is_float(k->dtype);
   if (k->n == 0) return TY_OK;
   /* sums of integers don't depend on the order; 16-bit atomics are slow, and round each time */
-  if (k->how > TY_K_ADD || (k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_16bit((ty_dtype)k->dtype))) ||
+  if (k->how > TY_K_ADD || (k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_16bit(k->dtype))) ||
       (k->how == TY_K_PUT && k->q && ty_core->flags->deterministic))
     return in_order(c, gpu, s, k);
   return ty_cuda_launched(c, gpu, ty_k_index(k, s));
@@ -158,7 +158,7 @@ static ty_status bag(ty_call *c, int gpu, cudaStream_t s) {
 /* Numbers to be written into a bool tensor become bools here: kernels convert by way of an integer. *made: NULL, or to be released. */
 static ty_status as_bools(ty_call *c, ty_operand *v, ty_tensor **made) {
   if (c->out[0]->dtype != TY_BOOL) return TY_OK;
-  if (v->t && ty_is_float((ty_dtype)v->t->dtype)) {
+  if (v->t && ty_is_float(v->t->dtype)) {
     TY_TRY(ty_cast(c->ctx, v->t, TY_BOOL, made));
     *v = ty_operand_tensor(*made);
   } else if (!v->t && v->kind == TY_FLOAT) *v = ty_operand_int(v->f != 0);

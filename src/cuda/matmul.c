@@ -75,7 +75,7 @@ ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sum
     }
     return TY_OK;
   }
-  return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && ((uintptr_t)p->bias | (uintptr_t)p->row_sums) % 16 == 0
+  return ty_is_float(p->dtype) && p->k > 0 && ((uintptr_t)p->bias | (uintptr_t)p->row_sums) % 16 == 0
     ? ty_blas_product(c, gpu, p, s, sums) : ty_cuda_launched(c, gpu, ty_k_multiply(p, s->s));
 }
 
@@ -150,7 +150,7 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
   if (s == TY_OK && bytes && p.k == 0 && !bias) s = ty_cuda_launched(c, gpu, cudaMemsetAsync(p.c, 0, bytes, stream));
   else if (s == TY_OK && bytes) s = multiply_all(c, gpu, &p, &x, &y, o->shape, nd, &summed);
   if (s == TY_OK && sums && !summed && ty_numel(sums))
-    s = ty_cuda_reduce_into(c, gpu, stream, TY_OP_sum, a, 2, p.row_sums, (ty_dtype)sums->dtype, ty_numel(sums));
+    s = ty_cuda_reduce_into(c, gpu, stream, TY_OP_sum, a, 2, p.row_sums, sums->dtype, ty_numel(sums));
   ty_release(ca);
   ty_release(cb);
   ty_release(cbias);

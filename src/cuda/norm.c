@@ -25,7 +25,7 @@ ty_status ty_cuda_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_cuda_
   if (st == TY_OK && back) st = ty_contiguous(c->ctx, beside && beside->g ? beside->g : c->in[0].t, &g);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, (ty_tensor *)wt, &w);
   if (st == TY_OK && bt) st = ty_contiguous(c->ctx, (ty_tensor *)bt, &b);
-  if (st == TY_OK && o && !ty_is_contiguous(o)) st = ty_cuda_new(c, gpu, (ty_dtype)dtype, o->ndim, o->shape, &r);
+  if (st == TY_OK && o && !ty_is_contiguous(o)) st = ty_cuda_new(c, gpu, dtype, o->ndim, o->shape, &r);
   const int64_t sums = 2 * n * ty_k_norm_parts(rows, n);
   if (st == TY_OK && back) st = ty_cuda_new(c, gpu, dtype == TY_F64 ? TY_F64 : TY_F32, 1, &sums, &partial);
   if (st == TY_OK) {
@@ -128,7 +128,7 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
   if (st == TY_OK && c->in[1 + back].t) st = ty_contiguous(c->ctx, c->in[1 + back].t, &w);
   if (st == TY_OK && !back && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &b);
-  if (st == TY_OK) st = ty_cuda_new(c, gpu, (ty_dtype)mean->dtype, 1, &room, &work);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, mean->dtype, 1, &room, &work);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.work = ty_data(work);

@@ -5,13 +5,6 @@
  * scale and found-inf are read on the device alone. */
 #include "cuda.h"
 
-/* Whether a and b have the same strides, so that they can be updated in place together. */
-static bool alike(const ty_tensor *a, const ty_tensor *b) {
-  for (int i = 0; i < a->ndim; i++)
-    if (a->shape[i] > 1 && a->stride[i] != b->stride[i]) return false;
-  return true;
-}
-
 _Static_assert(TY_K_COPY == TY_OPTIM_LISTS, "copies come after all lists of an op");
 
 static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
@@ -41,8 +34,8 @@ static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *step
   ty_optim_member m = ty_optim_member_of(c, step, i);
   ty_tensor *p = m.t[0];
   for (int l = 0; l < step->lists; l++)
-    m.direct = m.direct && (!m.t[l] || (alike(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
-  m.direct = (m.direct && ty_is_dense(p) && (!m.copy || alike(p, m.copy))) || ty_numel(p) == 0;      /* nothing to copy */
+    m.direct = m.direct && (!m.t[l] || (ty_same_places(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
+  m.direct = (m.direct && ty_is_dense(p) && (!m.copy || ty_same_places(p, m.copy))) || ty_numel(p) == 0;      /* nothing to copy */
   return m;
 }
 
@@ -53,13 +46,13 @@ static ty_status step_apart(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, c
   for (int l = 0; l < lists; l++) {
     k->p[l][0] = NULL;
     if (!m->t[l]) continue;
-    laid[l] = ty_lay(memory, &at, m->t[l], (ty_dtype)m->t[0]->dtype);
+    laid[l] = ty_lay(memory, &at, m->t[l], m->t[0]->dtype);
     TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_convert(&laid[l], m->t[l], s)));
     k->p[l][0] = ty_data(&laid[l]);
   }
   k->p[TY_K_COPY][0] = NULL;
   if (m->copy && !m->shadow) {
-    copy = ty_lay(memory, &at, m->copy, (ty_dtype)m->copy->dtype);
+    copy = ty_lay(memory, &at, m->copy, m->copy->dtype);
     TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_convert(&copy, m->copy, s)));
     k->p[TY_K_COPY][0] = ty_data(&copy);
   }
@@ -105,7 +98,7 @@ ty_status ty_cuda_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_sca
   size_t room = 0;
   for (int i = 0; i < c->span[0].count; i++) {
     const ty_optim_member m = member_of(c, &step, i);
-    room = TY_MAX(room, ty_optim_working_bytes(&m, (ty_dtype)m.t[0]->dtype));
+    room = TY_MAX(room, ty_optim_working_bytes(&m, m.t[0]->dtype));
   }
   ty_tensor *memory = NULL, *made;
   unsigned *ticket = NULL;
@@ -129,7 +122,7 @@ static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
   ty_operand *in = c->in + c->span[0].start;
   size_t room = 0;
   for (int i = 0; i < count; i++)
-    if (lies_apart(in[i].t)) room = TY_MAX(room, ty_laid_bytes(in[i].t, (ty_dtype)in[i].t->dtype));
+    if (lies_apart(in[i].t)) room = TY_MAX(room, ty_laid_bytes(in[i].t, in[i].t->dtype));
   ty_tensor *memory;
   ty_status st = working_memory(c, gpu, room, &memory);
   for (int i = 0; i < count && st == TY_OK; i++) {
@@ -137,7 +130,7 @@ static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
     const bool apart = lies_apart(t), last = i + 1 == count;
     size_t at = 0;
     if (apart) {
-      laid = ty_lay(memory, &at, t, (ty_dtype)t->dtype);
+      laid = ty_lay(memory, &at, t, t->dtype);
       st = ty_cuda_launched(c, gpu, ty_cuda_convert(&laid, t, s));
     }
     k->dtype = t->dtype;

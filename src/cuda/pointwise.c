@@ -7,13 +7,8 @@
 
 _Static_assert(TY_K_DIMS == TY_MAXDIM, "kernels walk as many dims as tensors have");
 
-/* Whether t's elements lie as o's do: the same shape, and the same strides in dims of more than one element. */
-static bool lies_as(const ty_tensor *t, const ty_tensor *o) {
-  if (t->ndim != o->ndim) return false;
-  for (int i = 0; i < o->ndim; i++)
-    if (t->shape[i] != o->shape[i] || (o->shape[i] > 1 && t->stride[i] != o->stride[i])) return false;
-  return true;
-}
+/* Whether t's elements lie as o's do. */
+static bool lies_as(const ty_tensor *t, const ty_tensor *o) { return TY_SAME_SHAPE(t, o) && ty_same_places(t, o); }
 
 void ty_cuda_in_memory_order(ty_k_point *a) {
   int n = 0;
@@ -45,8 +40,8 @@ void ty_cuda_in_memory_order(ty_k_point *a) {
 
 static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of the CPU */
   const void *p = ty_data(t);
-  if (ty_is_float((ty_dtype)t->dtype)) return ty_operand_float(ty_get(p, (ty_dtype)t->dtype));
-  int64_t v = t->dtype == TY_I64 ? *(const int64_t *)p : (int64_t)ty_get(p, (ty_dtype)t->dtype);
+  if (ty_is_float(t->dtype)) return ty_operand_float(ty_get(p, t->dtype));
+  int64_t v = t->dtype == TY_I64 ? *(const int64_t *)p : (int64_t)ty_get(p, t->dtype);
   return ty_operand_int(v);
 }
 

@@ -30,7 +30,7 @@ static ty_status forward(layer *l, ty_tensor *const *in, ty_dtype stat) {      /
   ty_k_recurrence *k = &l->k;
   const ty_recurrence *r = &l->r;
   const ty_tensor *out = l->c->out[0], *saved = l->c->out[1];
-  TY_TRY(make(l, MORE, (ty_dtype)k->dtype, r->gates * r->h));
+  TY_TRY(make(l, MORE, k->dtype, r->gates * r->h));
   if (r->kind == TY_LSTM) {
     TY_TRY(make(l, CELL, stat, r->h));
     TY_TRY(ty_cuda_launched(l->c, l->gpu, ty_cuda_convert(l->work[CELL], in[4], l->s)));
@@ -90,7 +90,7 @@ static ty_status backward(layer *l, ty_tensor *const *in, ty_dtype stat) {     /
 
 ty_status ty_cuda_recurrent(ty_call *c) {
   const bool back = c->op->id == TY_OP_recurrent_backward;
-  const ty_dtype d = (ty_dtype)c->out[0]->dtype;
+  const ty_dtype d = c->out[0]->dtype;
   layer l = {.c = c, .r = ty_recurrence_of(c)};
   ty_tensor *in[6] = {NULL};
   TY_TRY(ty_cuda_begin(c, &l.gpu, &l.s));

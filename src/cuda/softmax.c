@@ -22,7 +22,7 @@ ty_status ty_cuda_softmax(ty_call *c) {
   ty_cuda_lines_of(o, dim, &k.lines, &k.n, &k.inner);
   ty_status st = ty_contiguous(c->ctx, &t[1], &a);
   if (st == TY_OK && back) st = ty_contiguous(c->ctx, &t[2], &b);
-  if (st == TY_OK && !ty_is_contiguous(o)) st = ty_cuda_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
+  if (st == TY_OK && !ty_is_contiguous(o)) st = ty_cuda_new(c, gpu, o->dtype, o->ndim, o->shape, &r);
   if (st == TY_OK) {
     k.x = ty_data(back ? b : a);
     k.g = back ? ty_data(a) : NULL;
@@ -50,7 +50,7 @@ static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_te
 
 /* The mean of the rows' losses and, with k->o, its gradient. k: all but losses, mean and total are set; total: NULL, or it is written */
 static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *total, int gpu, cudaStream_t s) {
-  const ty_dtype stat = ty_compute_dtype((ty_dtype)k->dtype);
+  const ty_dtype stat = ty_compute_dtype(k->dtype);
   const int64_t one = 1;
   ty_tensor *losses = NULL, *made = NULL, *counts = NULL, *sum = NULL;
   void *const mean = ty_data(c->out[0]);
@@ -105,9 +105,9 @@ ty_status ty_cuda_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t
   if (st == TY_OK) st = ty_contiguous(c->ctx, c->in[forward ? 1 : 2].t, &labels);
   if (st == TY_OK && back) {
     o = ty_dim_last(back->out[0], 1);
-    if (!ty_is_contiguous(&o)) st = ty_cuda_new(c, gpu, (ty_dtype)o.dtype, o.ndim, o.shape, &made);
+    if (!ty_is_contiguous(&o)) st = ty_cuda_new(c, gpu, o.dtype, o.ndim, o.shape, &made);
   }
-  if (st == TY_OK && back) st = gradients_of(c, back->in[0].t, ty_compute_dtype((ty_dtype)x->dtype), &up, &step);
+  if (st == TY_OK && back) st = gradients_of(c, back->in[0].t, ty_compute_dtype(x->dtype), &up, &step);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, wt, &w);
   if (st == TY_OK && (ty_numel(x) || (forward && mean))) {
     ty_k_entropy k = entropy_of(c, x, labels, w, gpu);

@@ -28,7 +28,7 @@ static ty_status order(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, 
   if (k.lines * k.n * k.take == 0) return TY_OK;
   ty_status st = ty_contiguous(c->ctx, (ty_tensor *)x, &lines);
   for (int i = 0; i < 2 && st == TY_OK; i++)
-    if (!ty_is_contiguous(&o[i])) st = ty_cuda_new(c, gpu, (ty_dtype)o[i].dtype, o[i].ndim, o[i].shape, &r[i]);
+    if (!ty_is_contiguous(&o[i])) st = ty_cuda_new(c, gpu, o[i].dtype, o[i].ndim, o[i].shape, &r[i]);
   if (st == TY_OK) {
     k.x = ty_data(lines);
     k.values = ty_data(r[0] ? r[0] : &o[0]);
@@ -54,7 +54,7 @@ static ty_status order_statistics(ty_call *c, int gpu, cudaStream_t s) {
   const int dim = (int)c->at[TY_AT_order_statistics_dim].i;
   const ty_tensor x = ty_dim_last(c->in[0].t, dim), ranks = ty_dim_last(c->in[1].t, dim);
   ty_tensor *all[2] = {NULL, NULL};
-  ty_status st = ty_cuda_new(c, gpu, (ty_dtype)x.dtype, x.ndim, x.shape, &all[0]);
+  ty_status st = ty_cuda_new(c, gpu, x.dtype, x.ndim, x.shape, &all[0]);
   if (st == TY_OK) st = ty_cuda_new(c, gpu, TY_I64, x.ndim, x.shape, &all[1]);
   if (st == TY_OK) {
     const ty_tensor o[2] = {*all[0], *all[1]};
@@ -112,7 +112,7 @@ static ty_status unique(ty_call *c, int gpu, cudaStream_t s) {
     st = ty_cuda_sort_lines(c, gpu, s, &order);
     if (st == TY_OK) st = found_of(c, gpu, s, &k, &starts, &found);
   }
-  if (st == TY_OK) st = ty_cuda_new(c, gpu, (ty_dtype)x->dtype, 1, &found, &c->out[0]);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, x->dtype, 1, &found, &c->out[0]);
   if (st == TY_OK) st = new_numbers(c, gpu, found, &c->out[2]);
   if (st == TY_OK) st = new_numbers(c, gpu, found, &first);
   if (st == TY_OK && found) {

@@ -1,4 +1,4 @@
-/* See archive.h. Invariant: no more memory is taken than a file of this size can fill (deflate yields at most 1032 bytes from one). */
+/* See archive.h. Invariant: no more memory is taken than a file of this size can fill. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -175,7 +175,7 @@ const char *ty_zip_name(const ty_zip *z, int i) { return zip_get_name(z->z, (zip
 ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out) {
   zip_stat_t st;
   if (zip_stat_index(z->z, (zip_uint64_t)i, 0, &st) != 0) return zip_failed(ctx, z->path, zip_get_error(z->z));
-  if (!(st.valid & ZIP_STAT_SIZE) || !(st.valid & ZIP_STAT_COMP_SIZE) || st.size / 1032 > st.comp_size)
+  if (!(st.valid & ZIP_STAT_SIZE) || !(st.valid & ZIP_STAT_COMP_SIZE) || st.size / TY_DEFLATE_MOST > st.comp_size)
     return ty_error(ctx, "%s: '%.80s' claims an impossible size", z->path, st.name ? st.name : "?");
   zip_file_t *f = zip_fopen_index(z->z, (zip_uint64_t)i, 0);
   if (!f) return zip_failed(ctx, z->path, zip_get_error(z->z));

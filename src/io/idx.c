@@ -1,5 +1,5 @@
 /* IDX files, MNIST's format: two zero bytes, element type, number of dims, the dims as big-endian words, the elements.
- * Invariant: no more memory is taken than a file of this size can fill (deflate yields at most 1032 bytes from one). */
+ * Invariant: no more memory is taken than a file of this size can fill. */
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -41,7 +41,7 @@ ty_status ty_idx_read(ty_ctx *ctx, const char *path, ty_tensor **out) {
   m.dtype = types[k].dtype;
   m.ndim = head[3];
   bytes = ty_dtype_size[m.dtype];
-  most = gzdirect(f) ? size : size * 1032;
+  most = gzdirect(f) ? size : size * TY_DEFLATE_MOST;
   for (int i = 0; i < m.ndim; i++) {
     if (gzread(f, dim, 4) != 4) return fail(ctx, f, path, "truncated: the IDX header ends early");
     m.shape[i] = big_endian(dim, 4);

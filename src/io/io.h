@@ -3,6 +3,8 @@
 #define TY_IO_H
 #include "tycho.h"
 
+#define TY_DEFLATE_MOST 1032             /* bytes that deflate yields at most from one */
+
 typedef struct { const char *name; ty_tensor *t; } ty_named;
 
 /* Writes tensors (contiguous, on the CPU) with string metadata as one safetensors file. Atomic: a temporary file in the

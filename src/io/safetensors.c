@@ -91,13 +91,13 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
 static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list, int n, const int *order,
   const char *text, _Atomic int64_t *written) {
   ty_writer w;
-  const size_t len = strlen(text), padded = (len + 7) / 8 * 8;
-  size_t bytes = 8 + padded;
+  const size_t len = strlen(text);
+  size_t bytes = 8 + len;
   uint8_t head[8];
   for (int k = 0; k < n; k++) bytes += ty_nbytes(list[k].t);
   TY_TRY(ty_write_begin(ctx, &w, path, (int64_t)bytes));
-  for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)padded >> (8 * i));
-  bool ok = ty_write(&w, head, 8) && ty_write(&w, text, len) && ty_write(&w, "       ", padded - len);
+  for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)len >> (8 * i));
+  bool ok = ty_write(&w, head, 8) && ty_write(&w, text, len);
   for (int k = 0; k < n && ok; k++) {
     const ty_tensor *t = list[order[k]].t;
     ok = ty_write(&w, ty_data(t), ty_nbytes(t));
@@ -116,18 +116,19 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
   json_decref(h);
   if (!text) ty_error(ctx, "%s: a name is not valid UTF-8, occurs twice or is __metadata__, or there is no memory", path);
   else {
-    char digits[DIGITS + 1];
-    size_t len = strlen(text);
-    if (sums) {                                          /* the checksum covers the padding */
-      char *padded = realloc(text, len + 8);
-      if (padded) {
-        text = padded;
-        while (len % 8) text[len++] = ' ';
-        text[len] = 0;
-        char *own = strstr(text, OWN_SUM) + strlen(OWN_SUM);
-        if (header_sum(ctx, text, len, own, digits) == TY_OK) memcpy(own, digits, DIGITS);
-        else len = 0;
-      } else { ty_error(ctx, "%s: out of memory", path); len = 0; }
+    char digits[DIGITS + 1], *padded = realloc(text, strlen(text) + 8);
+    size_t len = 0;
+    if (!padded) ty_error(ctx, "%s: out of memory", path);
+    else {
+      text = padded;
+      len = strlen(text);
+      while (len % 8) text[len++] = ' ';
+      text[len] = 0;
+    }
+    if (len && sums) {                                   /* the checksum covers the padding */
+      char *own = strstr(text, OWN_SUM) + strlen(OWN_SUM);
+      if (header_sum(ctx, text, len, own, digits) == TY_OK) memcpy(own, digits, DIGITS);
+      else len = 0;
     }
     if (len > HEADER_MOST) {
       ty_error(ctx, "%s: not written: names and plain values would take %zu bytes of its header, which can have %u at most", path, len,

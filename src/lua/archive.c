@@ -29,7 +29,7 @@ void ty_sizes_at(lua_State *L, int index, ty_meta *m) {
 }
 
 static int blob_read(lua_State *L) {           /* path -> its contents, how many bytes */
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   const char *path = ty_path_at(L, 1);
   void **b = ty_new_box(L, ty_blob_end);
   ty_blob *got;
@@ -41,7 +41,7 @@ static int blob_read(lua_State *L) {           /* path -> its contents, how many
 
 /* path, n -> the first n bytes of a regular file, or fewer (at most 64); nil: it can't be read */
 static int file_head(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   char text[64];
   int64_t size;
   const int n = (int)luaL_checkinteger(L, 2), fd = ty_file_open(ctx, ty_path_at(L, 1), &size);
@@ -81,14 +81,14 @@ static int blob_array(lua_State *L) {
 
 static int array_descr(lua_State *L) {         /* dtype name -> NumPy's, or nil */
   const int d = ty_dtype_find(luaL_checkstring(L, 1));
-  lua_pushstring(L, d >= 0 ? ty_array_descr((ty_dtype)d) : NULL);
+  lua_pushstring(L, d >= 0 ? ty_array_descr(d) : NULL);
   return 1;
 }
 
 /* ---- zip ---- */
 
 static int zip_list(lua_State *L) {            /* path -> archive, its members' names */
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   const char *path = ty_path_at(L, 1);
   void **z = ty_new_box(L, zip_end);
   ty_zip *got;
@@ -105,7 +105,7 @@ static int zip_list(lua_State *L) {            /* path -> archive, its members' 
 }
 
 static int zip_member(lua_State *L) {          /* archive, position -> blob, how many bytes */
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   const int i = (int)luaL_checkinteger(L, 2);
   void **b = ty_new_box(L, ty_blob_end);
   ty_zip *z = ty_box_at(L, 1, zip_end, "an archive");
@@ -129,7 +129,7 @@ static void member_at(lua_State *L, int head, int tensor, ty_member *m) {
 }
 
 static int file_write(lua_State *L) {          /* path, text, tensor: the text and then the tensor's bytes */
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   ty_member m = {0};
   ty_settle(L, "tensors are saved");
   const char *path = ty_path_at(L, 1);
@@ -138,7 +138,7 @@ static int file_write(lua_State *L) {          /* path, text, tensor: the text a
 }
 
 static int zip_write(lua_State *L) {           /* path, names, texts, tensors */
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   ty_settle(L, "tensors are saved");
   const char *path = ty_path_at(L, 1);
   for (int k = 2; k <= 4; k++) luaL_checktype(L, k, LUA_TTABLE);

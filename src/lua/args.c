@@ -39,7 +39,7 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   const bool dot = p->type <= TY_P_OPERAND && ty_called_by_user(L) && !(first && (first->t || first->state != TY_LIVE))
     && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
   const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]), where v[i] is a number */
-  if (index && !strcmp(got, "cdata") && p->type > TY_P_TENSORS && p->type != TY_P_BOOL)       /* an element of an int64 tensor's data() */
+  if (index && !strcmp(got, "cdata") && !ty_param_is_operand(p) && p->type != TY_P_BOOL)       /* an element of an int64 tensor's data() */
     return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; convert an FFI integer with tonumber(v)",
       op->shown, k + 1, p->name, expected);
   if (p->type == TY_P_SIZES && (op->cls == TY_C_FILL || op->cls == TY_C_RANDOM) && index && lua_type(L, index) == LUA_TSTRING)
@@ -279,16 +279,12 @@ static int dtype_at(lua_State *L, const ty_op *op, int k, int index) {
 }
 
 static int choice_at(lua_State *L, const ty_op *op, int k, int index) {
-  const char *list = op->param[k].choices, *v = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : "";
-  int i = 0;
-  for (const char *p = list;; i++) {
-    size_t n = strcspn(p, ",");
-    if (strlen(v) == n && !strncmp(p, v, n)) return i;
-    p += n;
-    if (!*p++) break;
-  }
+  size_t n = 0;
+  const char *v = lua_type(L, index) == LUA_TSTRING ? lua_tolstring(L, index, &n) : "";
+  const int i = ty_choice(&op->param[k], v, n);
+  if (i >= 0) return i;
   char expected[160];
-  snprintf(expected, sizeof expected, "one of %s", list);
+  snprintf(expected, sizeof expected, "one of %s", op->param[k].choices);
   return bad(L, op, k, expected, index);
 }
 
@@ -365,7 +361,7 @@ static int members_of(lua_State *L, const ty_op *op, int k, int index) {
 static void put_tensor(ty_args *a, const ty_handle *h) {
   a->in[a->nin++] = ty_operand_tensor(h->t);
   a->anchored = a->anchored || h->anchored;
-  a->collected = a->collected || (a->collects && ty_may_be_operand(a->collects, h));
+  a->listed = a->listed || (a->lists && ty_may_be_operand(a->lists, h));
 }
 
 static void operand_at(lua_State *L, const ty_op *op, int k, place w, ty_args *a) {
@@ -399,21 +395,21 @@ static void operand_at(lua_State *L, const ty_op *op, int k, place w, ty_args *a
 
 static void convert(lua_State *L, const ty_op *op, const place *where, ty_args *a) {
   a->nin = 0;
-  a->anchored = a->collected = false;
+  a->anchored = a->listed = false;
   for (int k = 0; k < op->nparam; k++)
-    if (op->param[k].type <= TY_P_TENSORS) operand_at(L, op, k, where[k], a);
+    if (ty_param_is_operand(&op->param[k])) operand_at(L, op, k, where[k], a);
     else attr_at(L, op, k, where[k], &a->at[op->param[k].slot]);
 }
 
-/* Adds the tensor arguments' environments to the list at anchors; anchors 0: calls ty_collect for these arguments. */
+/* Adds the tensor arguments' environments to the list at anchors; anchors 0: calls ty_list_operand for these arguments. */
 static void note_tensors(lua_State *L, const ty_op *op, const place *where, int anchors) {
   for (int k = 0; k < op->nparam; k++) {
     const int index = where[k].at, list = index && op->param[k].type == TY_P_TENSORS;
-    if (!index || op->param[k].type > TY_P_TENSORS) continue;
+    if (!index || !ty_param_is_operand(&op->param[k])) continue;
     for (int i = 1, n = list ? members_of(L, op, k, index) : 1; i <= n; i++) {
       if (list) lua_rawgeti(L, index, i); else lua_pushvalue(L, index);
       if (anchors) ty_note_anchor(L, lua_gettop(L), anchors);
-      else ty_collect(L, lua_gettop(L));
+      else ty_list_operand(L, lua_gettop(L));
       lua_pop(L, 1);
     }
   }
@@ -422,7 +418,7 @@ static void note_tensors(lua_State *L, const ty_op *op, const place *where, int 
 void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
   place where[TY_MAXPARAM];
   const ty_state *s = lua_touserdata(L, lua_upvalueindex(1));
-  a->collects = s->collects ? s : NULL;
+  a->lists = s->operand_lists ? s : NULL;
   a->made = (ty_made){false, false};
   a->in = a->small;
   a->room = 16;
@@ -431,15 +427,15 @@ void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
   if (op->has_list) {                    /* room for all members, in a userdata */
     int n = 0;
     for (int k = 0; k < op->nparam; k++) {
-      if (op->param[k].type > TY_P_TENSORS) continue;
+      if (!ty_param_is_operand(&op->param[k])) continue;
       n += op->param[k].type == TY_P_TENSORS && where[k].at && lua_type(L, where[k].at) == LUA_TTABLE ? (int)lua_objlen(L, where[k].at) : 1;
     }
     if (n > a->room) a->in = lua_newuserdata(L, sizeof(ty_operand) * (size_t)(a->room = n));
   }
   convert(L, op, where, a);
-  if (!a->anchored && !a->collected) return;
+  if (!a->anchored && !a->listed) return;
   /* this allocates, and finalizers may free tensors in a->in: so convert again afterwards */
-  if (a->collected) note_tensors(L, op, where, 0);
+  if (a->listed) note_tensors(L, op, where, 0);
   if (a->anchored) {
     lua_newtable(L);
     note_tensors(L, op, where, a->anchors = lua_gettop(L));
@@ -455,7 +451,7 @@ void ty_parse_to_stack(lua_State *L, const ty_op *op, int first) {
   for (int k = 0; k < op->nparam; k++) {
     const ty_param *p = &op->param[k];
     int index = where[k].at;
-    if (!index && p->type != TY_P_ANY && p->type != TY_P_STRING && p->type > TY_P_TENSORS) {
+    if (!index && p->type != TY_P_ANY && p->type != TY_P_STRING && !ty_param_is_operand(p)) {
       attr_at(L, op, k, where[k], &at);
       ty_push_attr(L, p, &at);
       continue;
@@ -526,9 +522,9 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a) {
     case TY_P_DTYPE: lua_pushstring(L, ty_dtype_names[a->i]); break;
     case TY_P_DEVICE: lua_pushstring(L, ty_devices[a->i]->name); break;
     case TY_P_ENUM: {
-      const char *q = p->choices;
-      for (int64_t i = 0; i < a->i; i++) q += strcspn(q, ",") + 1;
-      lua_pushlstring(L, q, strcspn(q, ","));
+      size_t n;
+      const char *name = ty_choice_name(p, a->i, &n);
+      lua_pushlstring(L, name, n);
       break;
     }
     default: lua_pushnumber(L, (lua_Number)a->i);

@@ -39,7 +39,7 @@ static bool find_source(const ty_op *op, const char *name, src *s) {
   const ty_param *p = ty_op_param(op, name);
   if (numbered(name, "g", &n)) { *s = (src){SRC_G, (uint8_t)n}; return n < op->nout; }
   if (numbered(name, "out", &n)) { *s = (src){SRC_OUT, (uint8_t)n}; return n < op->nout; }
-  if (p) { *s = (src){p->type <= TY_P_TENSORS ? SRC_IN : SRC_ATTR, p->slot}; return true; }
+  if (p) { *s = (src){ty_param_is_operand(p) ? SRC_IN : SRC_ATTR, p->slot}; return true; }
   if (!strcmp(name, "item")) { *s = (src){SRC_ITEM, 0}; return true; }
   static const struct { const char *suffix; src_kind kind; } ends[] = {{"_shape", SRC_SHAPE}, {"_shapes", SRC_SHAPES},
     {"_dtype", SRC_DTYPE}, {"_device", SRC_DEVICE}, {"_needed", SRC_NEEDED}};
@@ -49,7 +49,7 @@ static bool find_source(const ty_op *op, const char *name, src *s) {
     memcpy(base, name, len - k);
     base[len - k] = 0;
     p = ty_op_param(op, base);
-    if (p && p->type <= TY_P_TENSORS) { *s = (src){(uint8_t)ends[i].kind, p->slot}; return true; }
+    if (p && ty_param_is_operand(p)) { *s = (src){(uint8_t)ends[i].kind, p->slot}; return true; }
   }
   return false;
 }
@@ -82,7 +82,7 @@ static int set_rule(lua_State *L) {
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 3, i);
     const ty_param *p = ty_op_param(op, lua_tostring(L, -1));
-    if (!p || p->type > TY_P_TENSORS) return ty_throw(L, "tycho.grad: '%s' has no operand '%s'", op->name, lua_tostring(L, -1));
+    if (!p || !ty_param_is_operand(p)) return ty_throw(L, "tycho.grad: '%s' has no operand '%s'", op->name, lua_tostring(L, -1));
     const uint32_t bit = 1u << p->slot;
     bool own = false;
     for (int k = 0; k < at; k++) own = own || rules[op->id][k].slots == bit;
@@ -129,18 +129,13 @@ static void push_saved(lua_State *L, ty_tape_call *r, int i, bool result) {
 static void push_source(lua_State *L, ty_tape_call *r, src s, int item) {
   ty_node *n = r->node;
   ty_span sp = n->op->has_list && s.kind != SRC_G && s.kind != SRC_OUT && s.kind != SRC_ATTR ? n->span[s.index] : (ty_span){s.index, 1};
-  const ty_param *p = NULL;
   switch (s.kind) {
     case SRC_G:
       if (!r->gout[s.index]) { lua_pushnil(L); return; }
       ty_new_handle(L, r->s)->t = ty_retain(r->gout[s.index]);
       return;
     case SRC_OUT: push_saved(L, r, s.index, true); return;
-    case SRC_ATTR:
-      for (int i = 0; i < n->op->nparam; i++)
-        if (n->op->param[i].type > TY_P_TENSORS && n->op->param[i].slot == s.index) p = &n->op->param[i];
-      ty_push_attr(L, p, &n->at[s.index]);
-      return;
+    case SRC_ATTR: ty_push_attr(L, ty_attr_param(n->op, s.index), &n->at[s.index]); return;
     case SRC_SHAPE: ty_push_list(L, n->meta[sp.start].shape, n->meta[sp.start].ndim, 0, true); return;
     case SRC_DTYPE: lua_pushstring(L, ty_dtype_names[n->meta[sp.start].dtype]); return;
     case SRC_DEVICE: lua_pushstring(L, ty_devices[n->meta[sp.start].device]->name); return;
@@ -431,17 +426,15 @@ static int backward(lua_State *L) {
   m->pinned--;
   s->L = L;
   swap_contexts(L);
+  ty_ctx *ctx = ty_modes_end(L, s, &m->ctx);
   if (st != TY_OK) {
-    memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
-    ty_modes_share_again(L, s);
     push_protected(L);
     lua_rawgeti(L, -1, TY_RUN_THROWN);
     lua_pushnil(L);
     lua_rawseti(L, -3, TY_RUN_THROWN);
     if (!lua_isnil(L, -1)) return lua_error(L);
-    return ty_raise(L, &s->modes.ctx);
+    return ty_raise(L, ctx);
   }
-  ty_modes_share_again(L, s);
   lua_pushnil(L);
   const bool any = o.create_graph && lua_next(L, contexts) != 0;
   for (int i = 0; i < ninput; i++) {
@@ -529,7 +522,7 @@ static int hand_on(lua_State *L) {
   ty_handle *h = ty_new_handle(L, s);
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (ty_program_detach(ctx, ty_check(L, 1, "Function", "argument 1"), &h->t) != TY_OK) return ty_raise(L, ctx);
-  h->t->handed_on = ty_is_float((ty_dtype)h->t->dtype);
+  h->t->handed_on = ty_is_float(h->t->dtype);
   return 1;
 }
 

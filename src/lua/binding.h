@@ -56,16 +56,16 @@ typedef struct ty_state {
   long long gc_unrecorded;   /* the limit while the tape has recorded nothing since the last collection */
   long long unrecorded;      /* bytes that gc_unrecorded allows above those in use when it was set */
   long long garbage;         /* the least that gc_limit allows above the bytes in use when it was set */
-  bool collecting;
+  bool collecting;           /* the collector runs */
   bool rules;                /* gradient rules have been read */
-  int collects;              /* how many operand lists are open, see handle.c */
+  int operand_lists;         /* how many are open, see handle.c */
   uint64_t older_handle, older_node;   /* only leaves and nodes below these can be operands of an open list */
   uint64_t next_handle;
   uint64_t next_key;
 } ty_state;
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
-enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
+enum { TY_R_METHODS = 1, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
        TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_SCOPES, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS, TY_R_SCOPE_META,
        TY_R_READ_RULES, TY_R_PASS, TY_R_DRAWS, TY_R_EXTENTS };
 
@@ -81,7 +81,10 @@ static inline ty_state *ty_state_of(lua_State *L) {
 ty_modes *ty_modes_of(lua_State *L, ty_state *s);
 ty_modes *ty_own_modes(lua_State *L, ty_state *s);        /* the coroutine's own, to be changed; made if it has none */
 void ty_modes_share_again(lua_State *L, ty_state *s);          /* drops its own modes if they equal the defaults again */
+/* The same after a call in its context ctx; gives a context that lasts, with ctx's error text. */
+ty_ctx *ty_modes_end(lua_State *L, ty_state *s, const ty_ctx *ctx);
 static inline ty_ctx *ty_ctx_of(lua_State *L, ty_state *s) { return s->special ? &ty_modes_of(L, s)->ctx : &s->modes.ctx; }
+static inline ty_ctx *ty_context(lua_State *L) { return ty_ctx_of(L, ty_state_of(L)); }
 void ty_closure(lua_State *L, lua_CFunction f, int extra); /* pushes f with the common upvalues and extra from the stack */
 void ty_private(lua_State *L, int slot);                  /* pushes a slot of the private table */
 void ty_state_release(ty_state *s);
@@ -122,13 +125,14 @@ const char *ty_push_location(lua_State *L);
 /* The same. *called becomes the name by which that line calls the library; it is left alone where that is a plain C function. */
 const char *ty_push_call(lua_State *L, const char **called);
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
+static inline int ty_answer(lua_State *L, ty_ctx *ctx, ty_status s, int n) { return s == TY_OK ? n : ty_raise(L, ctx); }
 /* A call's results keep what its operands' environments hold. ty_note_anchor adds the environment of the operand at index, if any, to the
    list at anchors; ty_set_anchor gives that list to the result at index. Indices must be absolute. */
 void ty_note_anchor(lua_State *L, int index, int anchors);
 void ty_set_anchor(lua_State *L, int index, int anchors);
-/* Where s->collects: whether h's tensor may be an operand; ty_collect puts the tensor at index into the coroutine's list, if it is one. */
+/* While lists are open: whether h's tensor may be an operand. ty_list_operand puts the tensor at index into the coroutine's list if so. */
 bool ty_may_be_operand(const ty_state *s, const ty_handle *h);
-void ty_collect(lua_State *L, int index);
+void ty_list_operand(lua_State *L, int index);
 
 /* Options of creators beside their op's parameters. */
 typedef struct { bool requires_grad, pinned; } ty_made;
@@ -140,8 +144,8 @@ typedef struct {
   ty_operand small[16], *in;
   int nin, room;             /* operands in in[]; how many have room there */
   bool anchored;             /* some operand's handle is anchored */
-  const ty_state *collects;  /* NULL: operands aren't collected (ty_collect) */
-  bool collected;            /* some operand may have to be collected */
+  const ty_state *lists;     /* NULL: no operand list is open (ty_list_operand) */
+  bool listed;               /* some operand may have to be listed */
   int anchors;               /* stack index of the list of ty_note_anchor; 0: the results keep nothing */
   ty_span span[TY_MAXPARAM];
   ty_attr at[TY_MAXATTR];
@@ -156,14 +160,6 @@ void ty_parse_to_stack(lua_State *L, const ty_op *sig, int first);
 const char *ty_type_text(lua_State *L, int index);        /* "tensor", "module", "number", ... for error texts */
 bool ty_is_module(lua_State *L, int index);
 bool ty_called_by_user(lua_State *L);                     /* whether the running C function's caller isn't the library's Lua */
-int ty_push_results(lua_State *L, ty_state *s, const ty_op *op);    /* empty handles for op's results; returns the first's index */
-/* Runs op and pushes its results. */
-int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a);
-/* These three steps for the arguments on the stack; into: the stack index of the tensor that is changed in place, or 0. */
-int ty_run_op(lua_State *L, ty_op *op, int into);
-/* Runs an op of up to two operands, in place on `into`, or for the empty handle on top of the stack: that was made before the operands were
- * looked up, since making it may run finalizers. Allocates nothing in Lua. */
-ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into);
 int64_t ty_list_length(lua_State *L, int index);          /* -1: the table has holes or fields that are no positions */
 bool ty_is_whole(double v, int64_t *out);                    /* a whole number within 2^53 */
 void ty_push_list(lua_State *L, const int64_t *v, int n, int add, bool shape);
@@ -171,6 +167,17 @@ ty_operand ty_number_at(lua_State *L, int index);            /* of a Lua number 
 void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a);
 void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset);
 void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *who);  /* pushes a tensor */
+
+/* ---- calls (call.c) ---- */
+int ty_push_results(lua_State *L, ty_state *s, const ty_op *op);    /* empty handles for op's results; returns the first's index */
+/* Runs op and pushes its results. */
+int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a);
+/* ty_push_results, ty_parse and ty_call_op for the arguments on the stack; into: the stack index of the tensor that is changed in place, or
+ * 0. */
+int ty_run_op(lua_State *L, ty_op *op, int into);
+/* Runs an op of up to two operands, in place on `into`, or for the empty handle on top of the stack: that was made before the operands were
+ * looked up, since making it may run finalizers. Allocates nothing in Lua. */
+ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into);
 
 /* Computes what is still due, before the host reads elements or does anything else that a compiled function's record can't hold; what: the
    reason. Lua code may run within (gradient rules, finalizers): get tensors afterwards, as after any allocation in Lua. */

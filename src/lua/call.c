@@ -29,7 +29,7 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
     h->t = out[i];
     if (a->made.pinned && ty_to_pinned(L, ctx, &h->t) != TY_OK) return ty_raise(L, ctx);
     if (!a->made.requires_grad) continue;
-    if (!ty_is_float((ty_dtype)h->t->dtype))
+    if (!ty_is_float(h->t->dtype))
       return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[h->t->dtype]);
     ty_need_rules(L, s);
     if (ty_set_requires_grad(ctx, h->t, true) != TY_OK) return ty_raise(L, ctx);

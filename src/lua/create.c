@@ -60,11 +60,11 @@ static char *fill(lua_State *L, const ty_meta *m, int depth, char *p) {
     ty_throw(L, "tensor: the nested list has changed while it was read");
   if (depth == m->ndim) {
     int64_t whole;
-    if (!ty_fits(lua_tonumber(L, -1), (ty_dtype)m->dtype))
+    if (!ty_fits(lua_tonumber(L, -1), m->dtype))
       ty_throw(L, "tensor: %f is out of range for %s", lua_tonumber(L, -1), ty_dtype_names[m->dtype]);
-    if (type == LUA_TBOOLEAN) ty_set_int(p, (ty_dtype)m->dtype, lua_toboolean(L, -1));
-    else if (!ty_is_float((ty_dtype)m->dtype) && ty_is_whole(lua_tonumber(L, -1), &whole)) ty_set_int(p, (ty_dtype)m->dtype, whole);
-    else ty_set(p, (ty_dtype)m->dtype, lua_tonumber(L, -1));
+    if (type == LUA_TBOOLEAN) ty_set_int(p, m->dtype, lua_toboolean(L, -1));
+    else if (!ty_is_float(m->dtype) && ty_is_whole(lua_tonumber(L, -1), &whole)) ty_set_int(p, m->dtype, whole);
+    else ty_set(p, m->dtype, lua_tonumber(L, -1));
     return p + ty_dtype_size[m->dtype];
   }
   for (int64_t i = 1; i <= m->shape[depth]; i++) {

@@ -39,7 +39,7 @@ static ty_pipeline *pipeline_at(lua_State *L, ty_ctx *ctx, int index) {
         : ty_error(ctx, "transforms: step %d has no name", i + 1);
       const bool cast = st == TY_OK && !strcmp(lua_tostring(L, -1), "dtype");
       lua_pop(L, 1);
-      if (cast) t->dtype = (ty_dtype)v[0];               /* the dtype of the batch; its place in the list doesn't matter */
+      if (cast) t->dtype = v[0];               /* the dtype of the batch; its place in the list doesn't matter */
       else if (st == TY_OK) t->step[t->n++] = step;
     } else ty_error(ctx, "transforms: step %d must be a list of a name and up to %d numbers", i + 1, TY_TRANSFORM_ARGS);
     lua_pop(L, 1);
@@ -49,7 +49,7 @@ static ty_pipeline *pipeline_at(lua_State *L, ty_ctx *ctx, int index) {
 }
 
 static int check_transforms(lua_State *L) {   /* steps: raises where one is wrong */
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   ty_pipeline *t = pipeline_at(L, ctx, 1);
   free(t);
   return t ? 0 : ty_raise(L, ctx);
@@ -221,7 +221,7 @@ static int make_source(lua_State *L) {
 
 /* join_sources({{source, positions (int64) or nil}, ...}): a source of all their items, one after the other */
 static int join_sources(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   const int n = (int)lua_objlen(L, 1);
   if (n < 1) return ty_throw(L, "source: 1 or more parts are needed");
   ty_settle(L, "a loader is made");
@@ -385,7 +385,7 @@ static loader *loader_at(lua_State *L) { return ty_box_at(L, 1, loader_ends, "a 
 
 /* loader_start(source, workers) */
 static int loader_start(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   const int n = (int)luaL_checkinteger(L, 2);
   if (n < 1 || n > 1024) return ty_throw(L, "DataLoader: num_workers must be 0 to 1024, got %d", n);
   void **box = ty_new_box(L, loader_ends);
@@ -400,7 +400,7 @@ static int loader_start(lua_State *L) {
 
 /* loader_submit(loader, items, seed, epoch, pinned, place) */
 static int loader_submit(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   batch *b;
   ty_settle(L, "a loader makes a batch");
   lua_settop(L, 6);

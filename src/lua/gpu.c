@@ -50,7 +50,7 @@ bool ty_gpu_available(lua_State *L) {
     const char *named = getenv("TYCHO_CUDA_LIBRARY"), *found = ty_push_library(L, "tycho.cuda"), *path = named ? named : found;
     pthread_mutex_lock(&lock);
     if (!opened) {
-      if (path) open_library(path, ty_ctx_of(L, ty_state_of(L)));
+      if (path) open_library(path, ty_context(L));
       else snprintf(reason, sizeof reason, "tycho was built without CUDA: there is no tycho/cuda.so on package.cpath");
       opened = true;
     }
@@ -137,7 +137,7 @@ static int timed_plans(lua_State *L) {
 /* set_timed_plans(tensor of timed_plans(), or nil: none) */
 static int set_timed_plans(lua_State *L) {
   const ty_tensor *t = lua_isnoneornil(L, 1) ? NULL : ty_check(L, 1, "set_timed_plans", "argument 1");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   if (!ty_gpu_available(L)) return 0;
   if (t && (ty_device_of(t)->gpu >= 0 || t->dtype != TY_I64 || t->ndim != 1 || !ty_is_contiguous(t)))
     return ty_throw(L, "these are no plans");
@@ -153,7 +153,7 @@ static int timed_plans_set(lua_State *L) {        /* -> how often they have been
 static int rng_state(lua_State *L) {
   ty_settle(L, "the generator's state is read or set");
   const int d = ty_device_at(L, luaL_checkstring(L, 1), "rng_state");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   ty_generator g = ty_cpu_generator(ctx);
   int64_t seed, offset;
   if (d < 0) return ty_throw(L, "argument 1 must be a device such as 'cpu' or 'cuda:0', got '%s'", lua_tostring(L, 1));
@@ -219,7 +219,7 @@ static int set_device(lua_State *L) {
 
 static int get_device_properties(lua_State *L) {
   ty_gpu_properties p;
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   int k = ty_gpu_at(L, 1, luaL_optstring(L, 2, "get_device_properties"));
   if (ty_gpu_library.properties(ctx, k, &p) != TY_OK) return ty_raise(L, ctx);
   const struct { const char *name; double value; } all[] = {{"major", p.major}, {"minor", p.minor},
@@ -233,7 +233,7 @@ static int get_device_properties(lua_State *L) {
 }
 
 static int can_device_access_peer(lua_State *L) {
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   const int k = ty_gpu_at(L, 1, "can_device_access_peer"), peer = ty_gpu_at(L, 2, "can_device_access_peer");
   bool can;
   if (ty_gpu_library.can_access_peer(ctx, k, peer, &can) != TY_OK) return ty_raise(L, ctx);
@@ -244,8 +244,8 @@ static int can_device_access_peer(lua_State *L) {
 static int synchronize(lua_State *L) {
   int k = ty_gpu_at(L, 1, "synchronize");
   ty_settle(L, "the device is waited for");
-  ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpu_library.synchronize(ctx, k), 0);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_gpu_library.synchronize(ctx, k), 0);
 }
 
 static int sync_count(lua_State *L) { lua_pushnumber(L, ty_gpu_available(L) ? (lua_Number)ty_gpu_library.sync_count() : 0); return 1; }
@@ -262,8 +262,8 @@ static int moment(lua_State *L) {
 }
 static int recording(lua_State *L) {
   ty_gpu_at(L, 2, "profiler");
-  ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpu_library.recording(ctx, lua_toboolean(L, 1)), 0);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_gpu_library.recording(ctx, lua_toboolean(L, 1)), 0);
 }
 
 static int dnn_version(lua_State *L) {     /* -> a number, or nothing */

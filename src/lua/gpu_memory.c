@@ -11,11 +11,11 @@
 static int mem_get_info(lua_State *L) {
   size_t free = 0, total = 0;
   int k = ty_gpu_at(L, 1, "mem_get_info");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   ty_status s = ty_gpu_library.memory_info(ctx, k, &free, &total);
   lua_pushnumber(L, (lua_Number)free);
   lua_pushnumber(L, (lua_Number)total);
-  return answer(L, ctx, s, 2);
+  return ty_answer(L, ctx, s, 2);
 }
 
 static int memory_stats(lua_State *L) {
@@ -104,10 +104,10 @@ static int reset_peaks(lua_State *L) {
 static int share(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "set_per_process_memory_fraction");
   double before = 1;
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   const ty_status s = ty_gpu_library.share(ctx, k, luaL_optnumber(L, 2, -1), &before);
   lua_pushnumber(L, before);
-  return answer(L, ctx, s, 1);
+  return ty_answer(L, ctx, s, 1);
 }
 
 static int empty_gpu_cache(lua_State *L) {
@@ -153,9 +153,9 @@ static const ty_gpu_source *source_at(lua_State *L, int i) {
 static int mempool_new(lua_State *L) {   /* (source or nil) -> pool */
   if (!ty_gpu_available(L)) return ty_throw(L, "MemPool: %s", ty_gpu_reason());
   const ty_gpu_source *from = source_at(L, 1);
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   void **pool = ty_new_box(L, release_pool);
-  return answer(L, ctx, ty_gpu_library.mempool_new(ctx, from, pool), 1);
+  return ty_answer(L, ctx, ty_gpu_library.mempool_new(ctx, from, pool), 1);
 }
 
 /* use_mempool(pool or nil: the general one) -> the one before, or nil. The caller holds the new one while it is current. */
@@ -182,8 +182,8 @@ static int mempool_id(lua_State *L) {
 static int set_source(lua_State *L) {
   const ty_gpu_source *from = ty_box_at(L, 1, forget_source, "an allocator");
   if (!ty_gpu_available(L)) return ty_throw(L, "change_current_allocator: %s", ty_gpu_reason());
-  ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpu_library.set_source(ctx, from), 0);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_gpu_library.set_source(ctx, from), 0);
 }
 
 /* ---- pinned memory ---- */

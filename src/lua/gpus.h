@@ -12,7 +12,4 @@ const char *ty_gpu_reason(void);           /* why there is none */
 /* add functions to the table on top */
 void ty_open_gpu_memory(lua_State *L);
 void ty_open_streams(lua_State *L);
-
-static inline ty_ctx *context(lua_State *L) { return ty_ctx_of(L, ty_state_of(L)); }
-static inline int answer(lua_State *L, ty_ctx *ctx, ty_status s, int n) { return s == TY_OK ? n : ty_raise(L, ctx); }
 #endif

@@ -64,7 +64,7 @@ static int group_start(lua_State *L) {
 
 /* group_test(what is under way, wait) -> whether it is done */
 static int group_test(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   under_way *u = ty_box_at(L, 1, forget, "work under way");
   if (ty_exchange_test(ctx, &u->request, lua_toboolean(L, 2)) != TY_OK) return ty_raise(L, ctx);
   lua_pushboolean(L, !u->request);
@@ -103,7 +103,7 @@ static int group_open(lua_State *L) {
 
 /* group_new({rank, ...}) -> its number, this process's rank in it or nil */
 static int group_new(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   const int n = (int)lua_objlen(L, 1);
   int *rank = lua_newuserdata(L, sizeof(int) * (size_t)TY_MAX(n, 1)), id;

@@ -142,7 +142,7 @@ bool ty_may_be_operand(const ty_state *s, const ty_handle *h) { return older(h, 
 
 /* list[i]: the first handle of the i-th tensor; list[address of a tensor]: its place i, or 0 if it is known to be no operand. list.more =
  * {handle, place, ...}: further handles of these tensors. list[handle] = true: the handle has been looked at, or isn't to be. */
-void ty_collect(lua_State *L, int index) {
+void ty_list_operand(lua_State *L, int index) {
   const ty_handle *h = ty_is_handle(L, index);
   if (!h || !ty_may_be_operand(lua_touserdata(L, lua_upvalueindex(1)), h)) return;
   luaL_checkstack(L, 8, "operands");
@@ -180,12 +180,12 @@ void ty_collect(lua_State *L, int index) {
   lua_settop(L, list - 1);
 }
 
-/* Ends the list at stack index `ended` (0: none); sets s->collects and the bounds for the rest. */
+/* Ends the list at stack index `ended` (0: none); sets s->operand_lists and the bounds for the rest. */
 static void count_lists(lua_State *L, ty_state *s, int ended) {
-  s->collects = ty_extent_end(L, TY_R_OPERANDS, ended);
+  s->operand_lists = ty_extent_end(L, TY_R_OPERANDS, ended);
   s->older_node = s->older_handle = 0;
   ty_private(L, TY_R_OPERANDS);
-  for (int i = 1; i <= s->collects; i++) {
+  for (int i = 1; i <= s->operand_lists; i++) {
     lua_rawgeti(L, -1, i);
     lua_getfield(L, -1, "handle");
     lua_getfield(L, -2, "node");
@@ -196,9 +196,9 @@ static void count_lists(lua_State *L, ty_state *s, int ended) {
   lua_pop(L, 1);
 }
 
-/* collect_into(list, leaves): opens a list of the older tensors that the running coroutine, and those that it resumes, read from now on;
+/* list_operands(list, leaves): opens a list of the older tensors that the running coroutine, and those that it resumes, read from now on;
  * leaves: also of newer leaves, such as a lazy layer's parameters */
-static int collect_into(lua_State *L) {
+static int list_operands(lua_State *L) {
   ty_state *s = ty_state_of(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   const bool leaves = lua_toboolean(L, 2);
@@ -213,28 +213,28 @@ static int collect_into(lua_State *L) {
   count_lists(L, s, 0);
   return 0;
 }
-static int collected(lua_State *L) {     /* collected(list): closes the list */
+static int operands_listed(lua_State *L) {    /* operands_listed(list): closes the list */
   luaL_checktype(L, 1, LUA_TTABLE);
   count_lists(L, ty_state_of(L), 1);
   return 0;
 }
-static int collect(lua_State *L) {       /* collect(list): the tensors among its values, as an op's operands */
+static int list_read(lua_State *L) {     /* list_read(list): lists the tensors among its values, as an op's operands */
   luaL_checktype(L, 1, LUA_TTABLE);
-  const int n = ty_state_of(L)->collects ? (int)lua_objlen(L, 1) : 0;
+  const int n = ty_state_of(L)->operand_lists ? (int)lua_objlen(L, 1) : 0;
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 1, i);
-    ty_collect(L, 2);
+    ty_list_operand(L, 2);
     lua_settop(L, 1);
   }
   return 0;
 }
-static int is_collecting(lua_State *L) { /* whether what is read now is collected: a checkpoint's function runs */
-  bool collecting = ty_state_of(L)->collects > 0;
-  if (collecting) {
+static int lists_operands(lua_State *L) {    /* whether what is read now is listed: a checkpoint's function runs */
+  bool listing = ty_state_of(L)->operand_lists > 0;
+  if (listing) {
     ty_extent_push(L, TY_R_OPERANDS);
-    collecting = lua_istable(L, -1);
+    listing = lua_istable(L, -1);
   }
-  lua_pushboolean(L, collecting);
+  lua_pushboolean(L, listing);
   return 1;
 }
 static int address(lua_State *L) {       /* address(x) -> x's tensor as a key of a list */
@@ -279,10 +279,10 @@ void ty_open_handles(lua_State *L) {
   ty_add(L, "__gc", handle_gc);
   lua_pop(L, 1);
   ty_add(L, "free", handle_free);
-  ty_add(L, "collect_into", collect_into);
-  ty_add(L, "collected", collected);
-  ty_add(L, "is_collecting", is_collecting);
-  ty_add(L, "collect", collect);
+  ty_add(L, "list_operands", list_operands);
+  ty_add(L, "operands_listed", operands_listed);
+  ty_add(L, "lists_operands", lists_operands);
+  ty_add(L, "list_read", list_read);
   ty_add(L, "address", address);
   ty_add(L, "same", same);
   ty_add(L, "stand_in", stand_in);

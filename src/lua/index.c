@@ -131,7 +131,7 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   }
   if (t->dtype != TY_BOOL)
     ty_throw(L, "index: an index tensor must have dtype int64, int32 or bool, got %s%s", ty_dtype_names[t->dtype],
-      ty_is_float((ty_dtype)t->dtype) ? ": long() makes it int64" : "");
+      ty_is_float(t->dtype) ? ": long() makes it int64" : "");
   ty_tensor *x = current(L, p);
   for (int i = 0; i < t->ndim; i++)
     if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i])
@@ -271,7 +271,7 @@ static void begin(ty_args *a) {
 
 /* Pushes a list of the environments of the tensors at two stack indices; 0: neither has one. */
 static int anchors_of(lua_State *L, int first, int second) {
-  if (((ty_state *)lua_touserdata(L, lua_upvalueindex(1)))->collects) { ty_collect(L, first); ty_collect(L, second); }
+  if (((ty_state *)lua_touserdata(L, lua_upvalueindex(1)))->operand_lists) { ty_list_operand(L, first); ty_list_operand(L, second); }
   const ty_handle *h = ty_is_handle(L, first), *k = ty_is_handle(L, second);
   if (!(h && h->anchored) && !(k && k->anchored)) return 0;
   lua_newtable(L);
@@ -385,12 +385,12 @@ static bool put_element(lua_State *L, const ty_ctx *ctx, ty_tensor *x) {
   const bool plain = !x->whole && !x->scaled && !x->copied && !x->handed_on && !x->unrecorded && !x->base && !ty_needs_grad(x);
   if (!settled || !plain || !(x->dtype == TY_BOOL ? truth : number) || ty_device_of(x)->gpu >= 0 || !ty_is_contiguous(x)) return false;
   const double d = truth ? lua_toboolean(L, 3) : lua_tonumber(L, 3);
-  const bool floats = ty_is_float((ty_dtype)x->dtype);
+  const bool floats = ty_is_float(x->dtype);
   if (!floats && (!ty_is_whole(d, &v) || (x->dtype == TY_I32 && v != (int32_t)v) || (x->dtype == TY_U8 && v != (uint8_t)v))) return false;
   if (!element_of(L, x, &at)) return false;
   char *to = (char *)m->data + at * ty_itemsize(x);
-  if (floats) ty_set(to, (ty_dtype)x->dtype, d);
-  else ty_set_int(to, (ty_dtype)x->dtype, v);
+  if (floats) ty_set(to, x->dtype, d);
+  else ty_set_int(to, x->dtype, v);
   ty_changed(x);
   return true;
 }
@@ -432,7 +432,7 @@ int ty_index_set(lua_State *L) {
   }
   ty_tensor *view = current(L, &p);
   const ty_operand value = v ? ty_operand_tensor(ty_check_any(L, 3, "index", "the value")) : ty_number_at(L, 3);
-  if (!v && !ty_fits(lua_tonumber(L, 3), (ty_dtype)view->dtype))
+  if (!v && !ty_fits(lua_tonumber(L, 3), view->dtype))
     ty_throw(L, "index assignment: the value %f is out of range for %s", lua_tonumber(L, 3), ty_dtype_names[view->dtype]);
   if (v && !ty_copies_to(value.t, view))
     ty_throw(L, "index assignment: a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(value.t), ty_shape_of(view));

@@ -150,7 +150,7 @@ static ty_named *named_tensors(lua_State *L, int *count) {
 
 /* write_safetensors(path, list of names, list of tensors (contiguous), metadata string or nil) */
 static int write_safetensors(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   int n;
   ty_settle(L, "tensors are saved");
   const char *path = ty_path_at(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
@@ -168,7 +168,7 @@ static void saving_ends(void *s) {
 
 /* saving_start(path, names, tensors, tree, keep) -> what saving_done and saving_end take */
 static int saving_start(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   int n;
   const char *path = ty_string_at(L, 1), *tree = ty_string_at(L, 4);
   const int keep = (int)luaL_checkinteger(L, 5);
@@ -192,7 +192,7 @@ static int saving_done(lua_State *L) {
 }
 
 static int saving_end(lua_State *L) {      /* waits; raises if it failed */
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   const char *why = ty_saving_result(ty_box_at(L, 1, saving_ends, "a checkpoint under way"));
   if (why) ty_error(ctx, "%s", why);
   ty_box_end(L, 1, saving_ends, "a checkpoint under way");
@@ -200,7 +200,7 @@ static int saving_end(lua_State *L) {      /* waits; raises if it failed */
 }
 
 static int checkpoints(lua_State *L) {     /* folder -> steps of the checkpoints there, newest first */
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   int64_t *steps;
   int n;
   const char *folder = ty_path_at(L, 1);

@@ -117,6 +117,11 @@ void ty_modes_share_again(lua_State *L, ty_state *s) {
   m->spare_of = s;
   s->main_spare = m;
 }
+ty_ctx *ty_modes_end(lua_State *L, ty_state *s, const ty_ctx *ctx) {
+  memmove(s->modes.ctx.err, ctx->err, TY_ERRLEN);
+  ty_modes_share_again(L, s);
+  return &s->modes.ctx;
+}
 
 static int modes_gc(lua_State *L) {    /* a coroutine that was dropped within no_grad or scope */
   ty_modes *m = lua_touserdata(L, 1);
@@ -171,7 +176,7 @@ static int draw_end(lua_State *L) {
 }
 
 static int is_grad_enabled(lua_State *L) {
-  lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->grad_enabled);
+  lua_pushboolean(L, ty_context(L)->grad_enabled);
   return 1;
 }
 
@@ -260,7 +265,7 @@ static int level_of(const ty_vmap *m) {
 /* map_level(x) -> the level of the innermost vmap that maps x, the outermost has 1; 0: none does. map_level(): of the innermost running */
 static int map_level(lua_State *L) {
   const ty_tensor *t = lua_isnone(L, 1) ? NULL : ty_check_any(L, 1, "vmap", "a tensor");
-  const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->vmap;
+  const ty_vmap *m = ty_context(L)->vmap;
   while (t && m && (!t->whole || m->id != t->vmap)) m = m->outer;
   lua_pushinteger(L, level_of(m));
   return 1;
@@ -268,7 +273,7 @@ static int map_level(lua_State *L) {
 
 /* maps() -> size and draws of each vmap that runs, of the outermost first: what map_begin takes */
 static int maps(lua_State *L) {
-  const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->vmap;
+  const ty_vmap *m = ty_context(L)->vmap;
   const int n = level_of(m);
   luaL_checkstack(L, 2 * n, "vmap");
   lua_settop(L, 2 * n);
@@ -351,7 +356,7 @@ static int is_mapped(lua_State *L) {     /* x, innermost -> whether x is one of 
   return 1;
 }
 static int is_mapping(lua_State *L) {    /* -> whether the coroutine is within a vmap */
-  lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->vmap != NULL);
+  lua_pushboolean(L, ty_context(L)->vmap != NULL);
   return 1;
 }
 

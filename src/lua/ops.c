@@ -120,7 +120,7 @@ static int op_table(lua_State *L) {
     lua_setfield(L, -2, "params");
     lua_createtable(L, op->nattr, 0);
     for (int k = 0; k < op->nparam; k++)
-      if (op->param[k].type > TY_P_TENSORS) { lua_pushstring(L, op->param[k].name); lua_rawseti(L, -2, op->param[k].slot + 1); }
+      if (!ty_param_is_operand(&op->param[k])) { lua_pushstring(L, op->param[k].name); lua_rawseti(L, -2, op->param[k].slot + 1); }
     lua_setfield(L, -2, "attributes");
     lua_rawseti(L, -2, i + 1);
   }

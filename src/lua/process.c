@@ -25,7 +25,7 @@ static ty_process *new_process(lua_State *L, void ***box) {
 
 /* process_start({program, argument, ...}, {"NAME=value", ...}) */
 static int process_start(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   char *list[2][16] = {{NULL}};
   for (int k = 0; k < 2; k++) {
     luaL_checktype(L, k + 1, LUA_TTABLE);
@@ -44,7 +44,7 @@ static int process_start(lua_State *L) {
 }
 
 static int process_enter(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   void **box;
   ty_process *p = new_process(L, &box);
   return ty_process_enter(ctx, p) == TY_OK ? 1 : ty_raise(L, ctx);
@@ -75,7 +75,7 @@ static int process_note(lua_State *L) {
 
 /* message_send(p, tag, text, {tensor, ...}, wait) -> whether it was sent; without wait, it isn't where the socket is full */
 static int message_send(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   ty_message_part part[PARTS_MOST];
   const int n = lua_istable(L, 4) ? (int)lua_objlen(L, 4) : 0;
   const int64_t tag = (int64_t)luaL_checknumber(L, 2);
@@ -103,7 +103,7 @@ static int message_send(lua_State *L) {
 
 /* message_receive(p, seconds) -> tag, text, memory; or nil and "nothing" or "closed" */
 static int message_receive(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   const double seconds = luaL_checknumber(L, 2);
   int64_t tag;
   void **box = ty_new_box(L, ty_blob_end);
@@ -137,7 +137,7 @@ static int message_tensor(lua_State *L) {
   ty_blob *b = ty_blob_at(L, 1);
   if (dtype < 0 || !(from >= 0 && from <= (double)b->n)) return ty_throw(L, "worker: a message that is none of ours");
   const size_t at = ((size_t)from + 63) / 64 * 64;
-  if (ty_blob_array(ctx, b, TY_MIN(at, b->n), dtype == TY_BF16 ? "bf16" : ty_array_descr((ty_dtype)dtype), &m, false,
+  if (ty_blob_array(ctx, b, TY_MIN(at, b->n), dtype == TY_BF16 ? "bf16" : ty_array_descr(dtype), &m, false,
       &h->t) != TY_OK)
     return ty_raise(L, ctx);
   lua_pushnumber(L, (lua_Number)(at + ty_nbytes(h->t)));

@@ -169,13 +169,13 @@ static int profile_enter(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   const long long id = ++ids;
   recorder *r = recorder_of(L);
-  if (r) enter(r, ty_ctx_of(L, ty_state_of(L)), name, -1, NULL, id);
+  if (r) enter(r, ty_context(L), name, -1, NULL, id);
   lua_pushnumber(L, (lua_Number)id);
   return 1;
 }
 static int profile_leave(lua_State *L) {
   recorder *r = recorder_of(L);
-  if (r) leave(r, ty_ctx_of(L, ty_state_of(L)), (long long)luaL_checknumber(L, 1));
+  if (r) leave(r, ty_context(L), (long long)luaL_checknumber(L, 1));
   return 0;
 }
 

@@ -44,9 +44,7 @@ static int program_begin(lua_State *L) {
     lua_pushboolean(L, p->mode == TY_CHECK);
     return 1;
   }
-  memcpy(s->modes.ctx.err, ctx->err, TY_ERRLEN);
-  ty_modes_share_again(L, s);
-  return ty_raise(L, &s->modes.ctx);
+  return ty_raise(L, ty_modes_end(L, s, ctx));
 }
 
 /* aliased(program, the function's arguments ...) -> ty_program_aliased of any that is an input */
@@ -76,9 +74,8 @@ static int program_end(lua_State *L) {
   s->L = L;                                /* finalizers may have run since, in other coroutines */
   ty_status st = ty_program_end(&m->ctx, p, lua_toboolean(L, 2), t, n, graph, &run);
   m->pinned--;
-  memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
-  ty_modes_share_again(L, s);
-  if (st != TY_OK) return ty_raise(L, &s->modes.ctx);
+  ty_ctx *ctx = ty_modes_end(L, s, &m->ctx);
+  if (st != TY_OK) return ty_raise(L, ctx);
   lua_pushboolean(L, run);
   return 1;
 }
@@ -116,43 +113,39 @@ static int program_result(lua_State *L) { /* (program, i) -> tensor */
 }
 
 static int program_run(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_run(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_program_run(ctx, recorded_at(L, 1)), 0);
 }
 
 static int program_made(lua_State *L) {   /* (tensor): whether the call being recorded or compared has made it */
-  const ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  const ty_ctx *ctx = ty_context(L);
   lua_pushboolean(L, ty_program_made(ctx, ty_check_any(L, 1, "compile", "argument 1")));
   return 1;
 }
 
 static int program_follow(lua_State *L) {
-  ty_program_follow(ty_ctx_of(L, ty_state_of(L)), ty_program_at(L, 1));
+  ty_program_follow(ty_context(L), ty_program_at(L, 1));
   return 0;
 }
 
 static int program_ready(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_ready(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_program_ready(ctx, recorded_at(L, 1)), 0);
 }
 
 static int program_capture(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_capture(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_program_capture(ctx, recorded_at(L, 1)), 0);
 }
 
 static int program_ran(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  return ty_program_ran(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_program_ran(ctx, recorded_at(L, 1)), 0);
 }
 
 static int program_rates(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_write_rates(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_program_write_rates(ctx, recorded_at(L, 1)), 0);
 }
 
 static int program_why(lua_State *L) {   /* -> why it refused the call, or why a call differed last; nil: neither */
@@ -185,7 +178,7 @@ static int program_stale(lua_State *L) {
 }
 /* -> whether a program is recorded or compared; whether its function won't be asked again (guard = "inputs") */
 static int program_active(lua_State *L) {
-  const ty_program *p = ty_ctx_of(L, ty_state_of(L))->program;
+  const ty_program *p = ty_context(L)->program;
   lua_pushboolean(L, p != NULL);
   lua_pushboolean(L, p && p->trusting);
   return 2;
@@ -272,7 +265,7 @@ static int program_mark(lua_State *L) {   /* (tensor, mark to write over or nil)
   ty_check(L, 1, "compile", "argument 1");
   if (lua_isnoneornil(L, 2)) {
     void **box = ty_new_box(L, ty_free);
-    if (!(*box = ty_malloc(sizeof(mark)))) return ty_throw(L, "compile: not enough memory");
+    if (!(*box = ty_malloc(sizeof(mark)))) return ty_throw(L, "compile: out of memory");
   } else lua_settop(L, 2);
   mark *m = ty_box_at(L, -1, ty_free, "a mark");
   const ty_tensor *t = ty_check(L, 1, "compile", "argument 1");          /* a finalizer may have freed it */
@@ -298,11 +291,9 @@ static int program_seen_in(lua_State *L) {
   ty_handle *h = ty_new_handle(L, ty_state_of(L));           /* first: finalizers may free tensors */
   const ty_tensor *x = ty_check(L, 1, "compile", "argument 1"), *y = ty_check(L, 2, "compile", "argument 2"),
     *z = ty_check(L, 3, "compile", "argument 3");
-  if (y->dtype != z->dtype || x->dtype != z->dtype || y->ndim != z->ndim || !TY_SAME_SHAPE(y, z) ||
-      memcmp(y->stride, z->stride, sizeof(int64_t) * y->ndim) || x->requires_grad || x->node ||
-      x->offset < y->offset || last_of(x) > last_of(y))
+  if (x->dtype != z->dtype || !ty_same_layout(y, z) || x->requires_grad || x->node || x->offset < y->offset || last_of(x) > last_of(y))
     return 0;
-  if (!(h->t = ty_alias_as(z, x, z->offset + x->offset - y->offset))) return ty_throw(L, "compile: not enough memory");
+  if (!(h->t = ty_alias_as(z, x, z->offset + x->offset - y->offset))) return ty_throw(L, "compile: out of memory");
   return 1;
 }
 
@@ -392,7 +383,7 @@ static void push_event(lua_State *L, const event *e) {
   lua_newtable(L);                       /* arguments by name */
   for (int k = 0; k < op->nparam; k++) {
     const ty_param *q = &op->param[k];
-    if (q->type > TY_P_TENSORS) ty_push_attr(L, q, &e->at[q->slot]);
+    if (!ty_param_is_operand(q)) ty_push_attr(L, q, &e->at[q->slot]);
     else {
       const ty_span sp = ty_span_of(op, e->span, q->slot);
       if (q->type == TY_P_TENSORS) {
@@ -437,7 +428,7 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
 
 /* call: the method that was called; the text then also names the library's function that called it, if any. NULL: the text is `what`. */
 static void settle(lua_State *L, const char *what, const char *call, int read) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   if (ctx->program && !ctx->program->refused) {             /* with the user's line */
     const ty_tensor *t = read ? ty_test(L, read) : NULL;
     if (t && ty_program_may_read(ctx->program, t)) return;
@@ -478,7 +469,7 @@ static int program_settle(lua_State *L) {
 }
 
 static int program_broken(lua_State *L) { /* whether what is done now will be done again */
-  lua_pushboolean(L, ty_program_is_broken(ty_ctx_of(L, ty_state_of(L))));
+  lua_pushboolean(L, ty_program_is_broken(ty_context(L)));
   return 1;
 }
 

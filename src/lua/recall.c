@@ -67,9 +67,8 @@ static int recall_end(lua_State *L) {
   const bool failed = lua_toboolean(L, 2);
   ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
   const ty_status st = ty_recall_end(ctx, r, failed);
-  if (st != TY_OK) memcpy(s->modes.ctx.err, ctx->err, TY_ERRLEN);
-  ty_modes_share_again(L, s);
-  if (st != TY_OK) return ty_raise(L, &s->modes.ctx);
+  ctx = ty_modes_end(L, s, ctx);
+  if (st != TY_OK) return ty_raise(L, ctx);
   const int n = failed || r->again ? 0 : r->n;
   lua_createtable(L, n, 0);
   for (int i = 0; i < n; i++) {
@@ -81,7 +80,7 @@ static int recall_end(lua_State *L) {
 }
 
 static int recalls(lua_State *L) {       /* whether a list is in force */
-  lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->recall != NULL);
+  lua_pushboolean(L, ty_context(L)->recall != NULL);
   return 1;
 }
 

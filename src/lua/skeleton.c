@@ -72,9 +72,8 @@ static int skeleton_pass(lua_State *L) {
   const ty_status st = ty_skeleton_run(&m->ctx, k, saved, grad, result);
   m->pinned--;
   s->L = L;
-  memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
-  ty_modes_share_again(L, s);
-  if (st != TY_OK) return ty_raise(L, &s->modes.ctx);
+  ty_ctx *ctx = ty_modes_end(L, s, &m->ctx);
+  if (st != TY_OK) return ty_raise(L, ctx);
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, list, i + 1);
     ((ty_handle *)lua_touserdata(L, -1))->t = result[i];

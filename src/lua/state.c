@@ -156,7 +156,6 @@ int luaopen_tycho_core(lua_State *L) {
   weak_table(L, "k"); lua_rawseti(L, -2, TY_R_SCOPES);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_OWNERS);
   lua_newtable(L);                       /* metatable of handles */
-  lua_pushvalue(L, -1); lua_rawseti(L, -3, TY_R_META);
   lua_pushcclosure(L, open, TY_UPVALUES);
   lua_call(L, 0, 1);
   lua_pushvalue(L, -1);

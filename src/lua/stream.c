@@ -41,7 +41,7 @@ static resource *resource_new(lua_State *L, uint32_t magic, int k) {
 
 static int stream_new(lua_State *L) {
   int k = ty_gpu_at(L, 1, "Stream");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   resource *r = resource_new(L, STREAM, k);
   if (ty_gpu_library.stream_new(ctx, k, (int)luaL_optinteger(L, 2, 0), &r->p) != TY_OK) return ty_raise(L, ctx);
   r->owned = true;
@@ -51,7 +51,7 @@ static int stream_new(lua_State *L) {
 static int stream_external(lua_State *L) {         /* CUDA's handle, device -> a stream */
   const int k = ty_gpu_at(L, 2, "ExternalStream");
   void *raw = lua_islightuserdata(L, 1) ? lua_touserdata(L, 1) : (void *)(uintptr_t)luaL_checknumber(L, 1);
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   if (!raw) return ty_throw(L, "ExternalStream: argument 1 is NULL; use default_stream() for Tycho's own");
   resource *r = resource_new(L, STREAM, k);
   if (ty_gpu_library.stream_external(ctx, k, raw, &r->p) != TY_OK) return ty_raise(L, ctx);
@@ -87,7 +87,7 @@ static int default_stream(lua_State *L) { resource_new(L, STREAM, ty_gpu_at(L, 1
 
 static int current_stream(lua_State *L) {
   int k = ty_gpu_at(L, 1, "current_stream");
-  hold_stream(resource_new(L, STREAM, k), context(L)->stream[k]);
+  hold_stream(resource_new(L, STREAM, k), ty_context(L)->stream[k]);
   return 1;
 }
 
@@ -106,22 +106,22 @@ static int set_stream(lua_State *L) {
 static int stream_synchronize(lua_State *L) {
   resource *r = resource_at(L, 1, STREAM, "synchronize");
   ty_settle(L, "a stream is waited for");
-  ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpu_library.stream_synchronize(ctx, r->gpu, r->p), 0);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_gpu_library.stream_synchronize(ctx, r->gpu, r->p), 0);
 }
 
 static int stream_query(lua_State *L) {
   resource *r = resource_at(L, 1, STREAM, "query");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   bool done = false;
   ty_status s = ty_gpu_library.stream_query(ctx, r->gpu, r->p, &done);
   lua_pushboolean(L, done);
-  return answer(L, ctx, s, 1);
+  return ty_answer(L, ctx, s, 1);
 }
 
 static int event_new(lua_State *L) {
   int k = ty_gpu_at(L, 2, "Event");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   resource *r = resource_new(L, EVENT, k);
   if (ty_gpu_library.event_new(ctx, k, lua_toboolean(L, 1), lua_toboolean(L, 3), &r->p) != TY_OK) return ty_raise(L, ctx);
   r->owned = true;
@@ -130,44 +130,44 @@ static int event_new(lua_State *L) {
 
 /* The stream of argument i, or the current one of the event's device. */
 static void *stream_or_current(lua_State *L, int i, int k, const char *who) {
-  return lua_isnoneornil(L, i) ? context(L)->stream[k] : resource_at(L, i, STREAM, who)->p;
+  return lua_isnoneornil(L, i) ? ty_context(L)->stream[k] : resource_at(L, i, STREAM, who)->p;
 }
 
 static int event_record(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "record");
   ty_settle(L, "an event is recorded");    /* the event stands for all work so far */
-  ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpu_library.event_record(ctx, e->gpu, e->p, stream_or_current(L, 2, e->gpu, "record")), 0);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_gpu_library.event_record(ctx, e->gpu, e->p, stream_or_current(L, 2, e->gpu, "record")), 0);
 }
 
 static int event_wait(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "wait"), *s = lua_isnoneornil(L, 2) ? NULL : resource_at(L, 2, STREAM, "wait");
-  ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpu_library.event_wait(ctx, s ? s->gpu : e->gpu, e->p, s ? s->p : ctx->stream[e->gpu]), 0);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_gpu_library.event_wait(ctx, s ? s->gpu : e->gpu, e->p, s ? s->p : ctx->stream[e->gpu]), 0);
 }
 
 static int event_synchronize(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "synchronize");
-  ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpu_library.event_synchronize(ctx, e->p), 0);
+  ty_ctx *ctx = ty_context(L);
+  return ty_answer(L, ctx, ty_gpu_library.event_synchronize(ctx, e->p), 0);
 }
 
 static int event_query(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "query");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   bool done = false;
   ty_status s = ty_gpu_library.event_query(ctx, e->p, &done);
   lua_pushboolean(L, done);
-  return answer(L, ctx, s, 1);
+  return ty_answer(L, ctx, s, 1);
 }
 
 static int event_elapsed(lua_State *L) {
   resource *a = resource_at(L, 1, EVENT, "elapsed_time"), *b = resource_at(L, 2, EVENT, "elapsed_time");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   double ms = 0;
   ty_status s = ty_gpu_library.event_elapsed(ctx, a->p, b->p, &ms);
   lua_pushnumber(L, ms);
-  return answer(L, ctx, s, 1);
+  return ty_answer(L, ctx, s, 1);
 }
 
 void *ty_gpu_mark(ty_ctx *ctx, int k) {
@@ -189,7 +189,7 @@ bool ty_gpu_between(ty_ctx *ctx, void *a, void *b, double *us) {
 static int graph_begin(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "graph");
   ty_state *s = ty_state_of(L);
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   void *stream = NULL;
   const resource *beside = lua_isnoneornil(L, 2) ? NULL : resource_at(L, 2, GRAPH, "graph");
   const bool own = lua_toboolean(L, 3);
@@ -215,10 +215,10 @@ static int graphs(lua_State *L) {        /* whether there can be graphs */
 static int graph_end(lua_State *L) {     /* (graph, keep) -> kernels and copies in it */
   size_t nodes = 0;
   resource *g = resource_at(L, 1, GRAPH, "graph");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   const ty_status s = ty_gpu_library.graph_end(ctx, g->p, lua_toboolean(L, 2), &nodes);
   lua_pushnumber(L, (lua_Number)nodes);
-  return answer(L, ctx, s, 1);
+  return ty_answer(L, ctx, s, 1);
 }
 
 static int graph_there(lua_State *L) {   /* whether it hasn't been reset */
@@ -233,13 +233,13 @@ static int graph_reset(lua_State *L) {
 
 static int graph_replay(lua_State *L) {
   const resource *g = resource_at(L, 1, GRAPH, "replay");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   if (!g->p) return ty_throw(L, "replay: the graph has been reset");
   ty_settle(L, "a graph is replayed");
   ty_profiler *told = ty_profile_begin(ctx, "graph", &ty_gpu_library.device[g->gpu], NULL);
   const ty_status s = ty_gpu_library.graph_replay(ctx, g->p);
   ty_profile_end(ctx, told);
-  return answer(L, ctx, s, 0);
+  return ty_answer(L, ctx, s, 0);
 }
 
 /* ---- users' kernels ---- */
@@ -247,7 +247,7 @@ static int graph_replay(lua_State *L) {
 static int kernel(lua_State *L) {        /* (device, source) -> kernel */
   const int k = ty_gpu_at(L, 1, "kernel");
   void *made = NULL;
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   if (ty_gpu_library.kernel(ctx, k, luaL_checkstring(L, 2), &made) != TY_OK) return ty_raise(L, ctx);
   lua_pushlightuserdata(L, made);
   return 1;
@@ -279,7 +279,7 @@ static int launch(lua_State *L) {
   three(L, 4, l.grid);
   three(L, 5, l.block);
   ty_settle(L, "a kernel of the program's own is launched");
-  ty_ctx *ctx = context(L);
+  ty_ctx *ctx = ty_context(L);
   for (int i = 0; i < n; i++) {
     union { void *p; float f; double d; int32_t i; int64_t l; uint32_t u; uint64_t U; bool b; } v = {.U = 0};
     const double x = lua_isboolean(L, FIRST + i) ? lua_toboolean(L, FIRST + i) : lua_tonumber(L, FIRST + i);
@@ -317,7 +317,7 @@ static int launch(lua_State *L) {
       if (kinds[i] == 'w') ty_changed(t[j]);
       j++;
     }
-  return answer(L, ctx, s, 0);
+  return ty_answer(L, ctx, s, 0);
 }
 
 static int resource_gpu(lua_State *L) {

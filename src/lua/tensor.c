@@ -12,12 +12,12 @@ void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
   const char *p = (const char *)t->storage->data + offset * ty_itemsize(t);
   double copy;
   if (ty_device_of(t)->gpu >= 0) {
-    ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+    ty_ctx *ctx = ty_context(L);
     if (ty_device_of(t)->read(ctx, t->storage, (size_t)(offset * ty_itemsize(t)), &copy, (size_t)ty_itemsize(t)) != TY_OK) ty_raise(L, ctx);
     p = (const char *)&copy;
   }
   if (t->dtype == TY_BOOL) lua_pushboolean(L, *p != 0);
-  else lua_pushnumber(L, ty_is_float((ty_dtype)t->dtype) ? ty_get(p, (ty_dtype)t->dtype) : (double)ty_get_int(p, (ty_dtype)t->dtype));
+  else lua_pushnumber(L, ty_is_float(t->dtype) ? ty_get(p, t->dtype) : (double)ty_get_int(p, t->dtype));
 }
 
 static int item(lua_State *L) {
@@ -239,7 +239,7 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
 /* Of the tensor at index 1. */
 static int set_requires_grad(lua_State *L, const char *who, bool on) {
   ty_tensor *t = of_all(ty_check_any(L, 1, who, "the tensor"));
-  if (on && !ty_is_float((ty_dtype)t->dtype))
+  if (on && !ty_is_float(t->dtype))
     return ty_throw(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
   if (!on && t->node) return ty_throw(L, "requires_grad: this tensor is a result; use detach() to cut it off");
   ty_state *s = ty_state_of(L);
@@ -261,7 +261,7 @@ static void assign_grad(lua_State *L, ty_tensor *t, int i, bool any_dtype) {
     if (g == t) ty_throw(L, "grad: a tensor can't be its own gradient");
     ty_register(L, i);
   }
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   if (ctx->program && ty_program_grad(ctx, t, g) != TY_OK) ty_raise(L, ctx);
   ty_retain(g);
   ty_release(t->grad);
@@ -413,16 +413,16 @@ static int take_over(lua_State *L) {
   return 1;
 }
 
-/* The address of a contiguous tensor's elements, and a userdata that keeps them alive. */
 static void storage_ends(void *s) { ty_storage_release(s); }
 
-static int data_ptr(lua_State *L) {        /* x, whether it may be on a GPU */
+/* (x, whether it may be on a GPU) -> the address of a contiguous tensor's elements, and a userdata that keeps them alive */
+static int data_ptr(lua_State *L) {
   ty_settle_call(L, "data");
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   if (ty_device_of(t)->gpu >= 0 && !lua_toboolean(L, 2))
     return ty_throw(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
   bool laid = ty_is_contiguous(t);
-  if (!laid && ty_lay_in_order(ty_ctx_of(L, ty_state_of(L)), t, &laid) != TY_OK) return ty_raise(L, ty_ctx_of(L, ty_state_of(L)));
+  if (!laid && ty_lay_in_order(ty_context(L), t, &laid) != TY_OK) return ty_raise(L, ty_context(L));
   if (!laid) return ty_throw(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
   void **p = ty_new_box(L, storage_ends);
   t = ty_check(L, 1, "data", "argument 1");
@@ -497,7 +497,7 @@ static int manual_seed(lua_State *L) {
       lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   ty_settle_call(L, "manual_seed");
   const ty_generator g = {(uint64_t)n, 0};
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_ctx *ctx = ty_context(L);
   ty_cpu_seed(ctx, g);
   for (int i = 1; i <= TY_MAXGPU && ty_devices[i]; i++)
     if (ty_devices[i]->seed(ctx, ty_devices[i], g) != TY_OK) return ty_raise(L, ctx);

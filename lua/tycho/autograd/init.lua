@@ -381,7 +381,7 @@ function Function:__call(...)
   for k, x in ipairs(ctx._operands or {}) do
     tensors[held + k], ctx.needs_input_grad[held + k], needs = x, true, true
   end
-  if needs then core.collect(tensors) end
+  if needs then core.list_read(tensors) end
   if needs and old then
     local results, indifferent = {}, {}
     for i = 1, count do

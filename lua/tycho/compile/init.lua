@@ -454,7 +454,7 @@ function Compiled.__call(self, ...)
   local args = pack(...)
   if self.steps > 1 then check_rows(args, self.steps) end
   -- inside another record, a vmap, a checkpoint, the user's graph capture or anomaly detection, or under saved-tensor hooks
-  if shared.busy() or core.is_collecting() or core.saved_hooks() then return self.fn(...) end
+  if shared.busy() or core.lists_operands() or core.saved_hooks() then return self.fn(...) end
   if self.steps == 1 then
     local text, flat = tables.apart(args, self.trees)
     if text then return of_leaves(self, args, text, flat) end

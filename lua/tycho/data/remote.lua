@@ -228,20 +228,21 @@ function remote.work()
         local indices, items
         if request.run then
           items = next_items(dataset, request, process)
-          if request.dropped or #items == 0 then return {empty = #items == 0} end
+          if request.dropped or #items == 0 then return {empty = #items == 0, shares = stream.asked} end
         else
           indices = request.indices:totable()
           items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i) core.process_note(process, i) end)
         end
         collating = #items > 1             -- an error from here on belongs to no single item
-        if request.apart then return {items = items} end
+        local shares = request.run and stream.asked
+        if request.apart then return {items = items, shares = shares} end
         local fields
         if request.run then fields = {collate(items, "cpu")}
         else
           fields = {whole(dataset, items, "cpu", indices)}
           core.process_note(process, indices[#indices])
         end
-        return {n = table.maxn(fields), fields = fields}
+        return {n = table.maxn(fields), fields = fields, shares = shares}
       end)
       if ok then ok, answer = pcall(send, process, tag, answer, true) end
       if not ok then

@@ -19,7 +19,8 @@ local function new(dataset, o, place, start)
     if o[k] then fail("DataLoader: a dataset with iter() sets its own order; %s can't be used with it", k) end
   end
   return setmetatable({dataset = dataset, batch_size = o.batch_size, drop_last = o.drop_last, collate = o.collate,
-    seed = o.seed, place = place, epoch = 0, position = 0, start = start, ahead = o.num_workers * o.prefetch_factor}, Stream)
+    seed = o.seed, place = place, epoch = 0, position = 0, start = start, num_workers = o.num_workers,
+    ahead = o.num_workers * o.prefetch_factor}, Stream)
 end
 
 function Stream:size() fail("DataLoader: a dataset with iter() doesn't say how many items it has") end
@@ -69,8 +70,10 @@ local function made_there(self, from)
   if not self.pool or #self.pool.workers == 0 then self.pool = self.start() end
   local pool = self.pool
   pool:forget()
+  local n = #pool.workers
+  pool.last = math.ceil(pool.last / n) * n               -- each epoch begins with the first worker
   local base, asked, taken, given = pool.last, 0, 0, 0
-  local n, through, left = #pool.workers, {}, #pool.workers        -- through: which workers are at their end; left: how many aren't
+  local through, left = {}, n              -- which workers are at their end; how many aren't
   local function answer()
     while asked - taken < self.ahead do
       asked = asked + 1
@@ -90,6 +93,7 @@ local function made_there(self, from)
     while left > 0 do
       local ok, got = pcall(answer)
       if not ok then fail(options.bare(got)) end
+      if got.shares then self.shares = n end
       if got.empty then
         local who = taken % n
         if not through[who] then through[who], left = true, left - 1 end
@@ -123,13 +127,20 @@ function Stream:iter()
   end
 end
 
-function Stream:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed, batch_size = self.batch_size} end
+-- shares: of how many workers, where each makes items of its own.
+function Stream:state_dict()
+  return {epoch = self.epoch, position = self.position, seed = self.seed, batch_size = self.batch_size, shares = self.shares}
+end
 function Stream:load_state_dict(d)
   if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got %s", type(d)) end
   for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
   if d.batch_size ~= self.batch_size then
     fail("load_state_dict: the state is of batches of %s, this loader makes batches of %d", tostring(d.batch_size),
       self.batch_size)
+  end
+  if d.shares and d.position > 0 and d.shares ~= self.num_workers then
+    fail("load_state_dict: the state is of %s workers, each of which makes items of its own (get_worker_info); this loader has %d",
+      tostring(d.shares), self.num_workers)
   end
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end

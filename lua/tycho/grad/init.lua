@@ -198,7 +198,7 @@ R.hardswish_backward = {grad = function(g, x) return ops.hardswish_backward(g, x
 R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end, x = jump}
 
 ---- reductions, scans ----
-R.sum = {x = function(g, x_shape, dim, keepdim) return spread(g, x_shape, dim, keepdim) end}
+R.sum = {x = spread}
 R.nansum = {x = function(g, x, x_shape, dim, keepdim) return ops.where(ops.isnan(x), 0, spread(g, x_shape, dim, keepdim)) end}
 R.mean = {x = function(g, x_shape, dim, keepdim) return spread(g * (1 / count(x_shape, dim)), x_shape, dim, keepdim) end}
 -- products of the elements before each element of the last dim
@@ -236,7 +236,7 @@ local function extreme(g, x, out, x_shape, dim, keepdim)   -- equal elements sha
   local hit = ops.alike(x, spread(out, x_shape, dim, keepdim))
   return spread(g, x_shape, dim, keepdim) * hit / spread(ops.sum(hit, dim, {keepdim = true}), x_shape, dim, true)
 end
-R.amax = {x = function(g, x, out, x_shape, dim, keepdim) return extreme(g, x, out, x_shape, dim, keepdim) end}
+R.amax = {x = extreme}
 R.amin = R.amax
 R.norm2 = {x = function(g, x, out, x_shape, dim, keepdim)
   local n = spread(out, x_shape, dim, keepdim)
@@ -293,25 +293,29 @@ local function unsort(g, out2, x_shape, dim)
   if #x_shape == 0 then return M.reshape(g, x_shape) end
   return ops.scatter(zeros(x_shape, g), dim, out2, g)
 end
-R.sort = {x = function(g, out2, x_shape, dim) return unsort(g, out2, x_shape, dim) end}
+R.sort = {x = unsort}
 R.topk = R.sort
 R.order_statistics = {x = function(g, out2, x_shape, dim)
   return (recording() and ops.scatter_add or ops.scatter_add_)(zeros(x_shape, g), dim, out2, g)       -- ranks may occur twice
 end}
 
 ---- views, copies ----
--- g put into zeros of the given shape, at the positions of x[first (0-based), every step-th] along dim
-local function put(g, shape, dim, first, step, drop)
-  local stride, offset, n = {}, 0, 1
-  for i = #shape, 1, -1 do
-    if i ~= dim then table.insert(stride, 1, n)
-    else
-      offset = first * n
-      if not drop then table.insert(stride, 1, n * step) end
-    end
-    n = n * math.max(shape[i], 1)
+local function contiguous_strides(shape)
+  local stride, n = {}, 1
+  for i = #shape, 1, -1 do stride[i], n = n, n * math.max(shape[i], 1) end
+  return stride
+end
+-- g put into zeros of the given shape, at the window of its shape, with these strides and offset (0-based) in the layout.
+local function put(g, shape, stride, offset, layout)
+  return ops.strided_put(ops.expand(zeros({}, g), shape), g, layout or {}, g.shape, stride, offset)
+end
+-- The places, from 1, of a window's elements.
+local function places(size, stride, offset, like)
+  local at = ops.full({}, offset + 1, {dtype = "int64", device = like.device})
+  for i, n in ipairs(size) do
+    at = M.unsqueeze(at, -1) + ops.range(0, n - 1, 1, {dtype = "int64", device = like.device}) * stride[i]
   end
-  return ops.strided_put(zeros(shape, g), g, {}, g.shape, stride, offset)
+  return at
 end
 R.view = {x = function(g, x_shape) return M.reshape(g, x_shape) end}
 R.permute = {x = function(g, dims)
@@ -320,28 +324,34 @@ R.permute = {x = function(g, dims)
   return ops.permute(g, back)
 end}
 R.expand = {x = function(g) return g end}
-R.slice = {x = function(g, x_shape, dim, first, step) return put(g, x_shape, dim, first, step) end}
+R.slice = {x = function(g, x_shape, dim, first, step)
+  local stride = contiguous_strides(x_shape)
+  local offset = first * stride[dim]
+  stride[dim] = stride[dim] * step
+  return put(g, x_shape, stride, offset)
+end}
+R.select = {x = function(g, x_shape, dim, index)
+  local stride = contiguous_strides(x_shape)
+  local offset = index * table.remove(stride, dim)
+  return put(g, x_shape, stride, offset)
+end}
 R.diagonal = {x = function(g, x_shape, offset, dim1, dim2)
-  local stride, n, at = {}, 1, {}
-  for i = #x_shape, 1, -1 do stride[i], n = n, n * math.max(x_shape[i], 1) end
+  if M.numel(g) == 0 then return zeros(x_shape, g) end
+  local stride, at = contiguous_strides(x_shape), {}
   for i = 1, #x_shape do if i ~= dim1 and i ~= dim2 then at[#at + 1] = stride[i] end end
   at[#at + 1] = stride[dim1] + stride[dim2]
-  if M.numel(g) == 0 then return zeros(x_shape, g) end
-  return ops.strided_put(zeros(x_shape, g), g, {}, g.shape, at, math.max(-offset, 0) * stride[dim1] + math.max(offset, 0) * stride[dim2])
+  return put(g, x_shape, at, math.max(-offset, 0) * stride[dim1] + math.max(offset, 0) * stride[dim2])
 end}
 R.as_strided = {x = function(g, x_shape, size, stride, storage_offset)
-  local n, at = 1, ops.full({}, storage_offset + 1, {dtype = "int64", device = g.device})
-  for i, k in ipairs(size) do
-    at = M.unsqueeze(at, -1) + ops.range(0, k - 1, 1, {dtype = "int64", device = g.device}) * stride[i]
-  end
+  local n = 1
   for _, k in ipairs(x_shape) do n = n * k end
+  local at = places(size, stride, storage_offset, g)
   return M.view(ops.scatter_add(zeros({n}, g), 1, M.reshape(at, -1), M.reshape(g, -1)), x_shape)
 end}
 R.unfold = {x = function(g, x_shape, dim, step, dilation) return ops.overlap_add(g, dim, x_shape[dim], step, dilation) end}
 R.overlap_add = {x = function(g, x_shape, dim, step, dilation)
   return ops.unfold(g, dim, x_shape[#x_shape], step, {dilation = dilation})
 end}
-R.select = {x = function(g, x_shape, dim, index) return put(g, x_shape, dim, index, 1, true) end}
 -- Whether a window has an element twice: sorted by stride, each dim must step beyond the extent of those before.
 local function overlaps(size, stride)
   local dims, reach = {}, 0
@@ -354,20 +364,11 @@ local function overlaps(size, stride)
   return false
 end
 R.strided_take = {x = function(g, x_shape, layout, size, stride, offset)
-  if not overlaps(size, stride) then return ops.strided_put(zeros(x_shape, g), g, layout, size, stride, offset) end
+  if not overlaps(size, stride) then return put(g, x_shape, stride, offset, layout) end
   if M.numel(g) == 0 then return zeros(x_shape, g) end
-  local at, extent, own, n = ops.full({}, offset + 1, {dtype = "int64", device = g.device}), 1, {}, 1     -- elements seen twice add up
-  for i, s in ipairs(size) do
-    local shape = {}
-    for k = 1, #size do shape[k] = k == i and s or 1 end
-    at = at + ops.range(0, s - 1, 1, {dtype = "int64", device = g.device}):view(shape) * stride[i]
-  end
-  for i = #x_shape, 1, -1 do
-    own[i] = #layout > 0 and layout[i] or n
-    n = n * math.max(x_shape[i], 1)
-    extent = extent + math.max(x_shape[i] - 1, 0) * own[i]
-  end
-  local flat = ops.index_put(zeros({extent}, g), g, {at}, 1, {accumulate = true})
+  local own, extent = #layout > 0 and layout or contiguous_strides(x_shape), 1           -- elements seen twice add up
+  for i, n in ipairs(x_shape) do extent = extent + math.max(n - 1, 0) * own[i] end
+  local flat = ops.index_put(zeros({extent}, g), g, {places(size, stride, offset, g)}, 1, {accumulate = true})
   return ops.strided_take(flat, {}, x_shape, own, 0)
 end}
 R.strided_put = {

@@ -137,7 +137,7 @@ end
 
 local composed = require "tycho.optim.composed"
 
-optim.Optimizer = {}
+optim.Optimizer = setmetatable({}, {__index = base.Optimizer})          -- Optimizer.state_dict(self), in a class's own
 local OF_ALL = {lr = 1e-3, maximize = false, master_weights = false}          -- the options of every own class
 -- A user's own optimizer: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group,
 -- s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes the new

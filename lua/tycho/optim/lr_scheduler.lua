@@ -201,7 +201,10 @@ function CyclicLR:begin()
   from_zero(self, true, "step_size_up", "step_size_down")
   self.base_momentum, self.max_momentum = self.base_momentum or 0.8, self.max_momentum or 0.9
   self.base_lrs = {}
-  for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = each(self, "base_lr", i) end
+  for i, g in ipairs(self.optimizer.param_groups) do
+    self.base_lrs[i] = each(self, "base_lr", i)
+    g.initial_lr = g.initial_lr or self.base_lrs[i]
+  end
 end
 function CyclicLR:lr_at(step, base, i)
   local up, total = self.step_size_up, self.step_size_up + (self.step_size_down or self.step_size_up)
@@ -272,8 +275,13 @@ local function restart_all(self)
   for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
   self:start()
 end
+local function check_milestones(self, milestones)
+  if type(milestones) ~= "table" then fail("SequentialLR: milestones must be a list of epochs, got %s", options.shown(milestones)) end
+  for i, m in ipairs(milestones) do options.whole("SequentialLR", "milestones: " .. i, m, 0) end
+  if #self.schedulers ~= #milestones + 1 then fail("SequentialLR: there must be one milestone fewer than schedulers") end
+end
 local function member_states(self)
-  local out = {last_epoch = self.last_epoch, last_lr = self.last_lr, schedulers = {}}
+  local out = {last_epoch = self.last_epoch, last_lr = self.last_lr, milestones = self.milestones, schedulers = {}}
   for i, s in ipairs(self.schedulers) do out.schedulers[i] = s:state_dict() end
   return out
 end
@@ -282,8 +290,10 @@ local function load_members(self, d)
   if type(list) ~= "table" or #list ~= #self.schedulers then
     fail("load_state_dict: the state of a %s has a list of %d schedulers", self._name, #self.schedulers)
   end
-  local last = rates_in(self, d, "last_lr", "_last_lr")
+  local last, milestones = rates_in(self, d, "last_lr", "_last_lr"), self.milestones and (d.milestones or d._milestones)
+  if milestones then check_milestones(self, milestones) end
   for i, s in ipairs(self.schedulers) do s:load_state_dict(list[i]) end
+  self.milestones = milestones or self.milestones
   self.last_epoch = type(d.last_epoch) == "number" and d.last_epoch or self.schedulers[1].last_epoch
   self.last_lr = last or rates_of(self.optimizer)
 end
@@ -291,27 +301,27 @@ end
 -- one schedule after another: at each milestone the next one begins, at its own epoch 0, also one that has schedules of its own
 local SequentialLR = new_class("SequentialLR", "schedulers, milestones")
 function SequentialLR:begin()
-  if type(self.milestones) ~= "table" then
-    fail("SequentialLR: milestones must be a list of epochs, got %s", options.shown(self.milestones))
-  end
-  for i, m in ipairs(self.milestones) do options.whole("SequentialLR", "milestones: " .. i, m, 0) end
-  if #members("SequentialLR", self.schedulers, self.optimizer) ~= #self.milestones + 1 then
-    fail("SequentialLR: there must be one milestone fewer than schedulers")
-  end
+  members("SequentialLR", self.schedulers, self.optimizer)
+  check_milestones(self, self.milestones)
   for _, s in ipairs(self.schedulers) do s.last_epoch = -1 end
   self:restart()
 end
 function SequentialLR:set() self.last_lr = rates_of(self.optimizer) end
+-- The schedule of an epoch, and whether it begins there.
+function SequentialLR:at(epoch)
+  local k, begins = 1, epoch == 0
+  for i, m in ipairs(self.milestones) do if epoch >= m then k, begins = i + 1, epoch == m end end
+  return self.schedulers[k], begins
+end
 local function of_the_epoch(self)
-  local k, begins = 1, false
-  for i, m in ipairs(self.milestones) do if self.last_epoch >= m then k, begins = i + 1, self.last_epoch == m end end
-  if begins then self.schedulers[k]:restart() else self.schedulers[k]:step() end
+  local s, begins = self:at(self.last_epoch)
+  if begins then s:restart() else s:step() end
   self:set()
 end
 function SequentialLR:step() advance(self, self.last_epoch + 1, of_the_epoch) end
 function SequentialLR:start()
   self.last_epoch = 0
-  self.schedulers[1]:start()
+  self:at(0):start()
   self:set()
 end
 SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members
@@ -371,6 +381,8 @@ function SWALR:next_lr(epoch, lr, _, i)
   local now = self:share(epoch)
   return g.swa_lr * now + own * (1 - now)
 end
+
+for _, class in ipairs {ExponentialLR, CosineAnnealingLR, LinearLR, PolynomialLR, MultiplicativeLR, SWALR} do class.follows = true end
 
 -- lr * factor when the metric passed to step(metric) hasn't improved for more than patience steps
 local Plateau = new_class("ReduceLROnPlateau",

@@ -277,12 +277,22 @@ local function begin(self, p, group, s, fresh)
   return s
 end
 
--- Adds state for optional settings, which may have been switched on since the last step; it begins as zeros.
-local function complete(self, group, s, p)
+-- Adds the float32 master, and state for optional settings, that may have been switched on since the last step, or that a loaded state
+-- has not; the latter begins as zeros. counts: of this step's new masters, by the counts that these had.
+local function complete(self, group, p, s, counts)
+  if group.master_weights and is_half(p) and not s.master then
+    refuse_capture(self, "creates state")
+    for name, v in pairs(s) do
+      if core.is_tensor(v) and v.dtype == p.dtype then s[name] = core.keep(M.to(v, "float32")) end
+    end
+    s.master = core.keep(M.to(p:detach(), "float32"))
+    counts[s.step] = counts[s.step] or core.keep(ops.clone(s.step))
+    count_with(self, s, counts[s.step])
+  end
   for _, extra in ipairs(self.optional) do
     if not s[extra.name] and extra.asked(group) then
       refuse_capture(self, "creates state")
-      s[extra.name] = like(p)
+      s[extra.name] = like(s.master or p)
     end
   end
 end
@@ -339,7 +349,7 @@ function Optimizer:apply_gradients(scaling)
           s = begin(self, p, group, s, fresh)
           self.state[p] = s
         end
-        complete(self, group, s, s.master or p)
+        complete(self, group, p, s, fresh)
         local b = buckets[s.step]
         if not b then
           if s.step.device ~= p.device then

@@ -15,6 +15,23 @@ Scheduler.__index = Scheduler
 local WITHOUT_EPOCH = {ChainedScheduler = true, ReduceLROnPlateau = true}
 
 local function as_number(lr) return core.is_tensor(lr) and lr:item() or lr end
+-- A list's numbers; nil for anything but a list of numbers.
+local function as_numbers(list)
+  if type(list) ~= "table" or core.is_tensor(list) or #list == 0 then return nil end
+  local out = {}
+  for i, v in ipairs(list) do
+    out[i] = as_number(v)
+    if type(out[i]) ~= "number" then return nil end
+  end
+  return out
+end
+local function is_plain(v) return type(v) == "number" or type(v) == "boolean" or type(v) == "string" end
+
+local function rates_of(optimizer)
+  local out = {}
+  for i, g in ipairs(optimizer.param_groups) do out[i] = core.is_tensor(g.lr) and core.keep(core.ops.clone(g.lr)) or g.lr end
+  return out
+end
 
 -- signature: as options.lua describes; last_epoch comes last. Gives the class and its constructor, which becomes schedulers[name] unless
 -- the class is a user's own.
@@ -47,7 +64,7 @@ local function new_class(name, signature, own)
     end
     self.last_epoch = self.last_epoch + 1
     self:begin()
-    self:set()
+    if self.resumed and self.follows then self.last_lr = rates_of(optimizer) else self:set() end
     self.resumed = nil
     return self
   end})
@@ -55,7 +72,7 @@ local function new_class(name, signature, own)
   return class, made
 end
 
-schedulers.LRScheduler = {}
+schedulers.LRScheduler = setmetatable({}, {__index = Scheduler})
 -- A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives
 -- the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every).
 -- Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults; nil: none. Instead of
@@ -95,14 +112,9 @@ function Scheduler:begin()
   self.base_lrs = {}
   fill_bases(self)
 end
--- A schedule has lr_at(epoch, base, group), the rate from the epoch alone. One that can be chained also has next_lr(epoch, lr, base,
--- group), the rate that follows the current one, so that several schedules, or a rate set by hand, combine.
+-- The rate that follows the current one: so several schedules, or a rate set by hand, combine. A schedule for which that is all that it
+-- gives (follows), and that is made with last_epoch, begins with the rate that holds, as PyTorch's does.
 function Scheduler:next_lr(epoch, _, base, i) return self:lr_at(epoch, base, i) end
-local function rates_of(optimizer)
-  local out = {}
-  for i, g in ipairs(optimizer.param_groups) do out[i] = core.is_tensor(g.lr) and core.keep(core.ops.clone(g.lr)) or g.lr end
-  return out
-end
 -- The rates that a user's own get_lr gives; nil if there is no get_lr.
 local function rates_asked(self)
   if not self.get_lr then return nil end
@@ -156,15 +168,11 @@ function Scheduler:restart()
 end
 -- A list of the rates that it set last, one for each group.
 function Scheduler:get_last_lr() return {unpack(self.last_lr)} end
--- Its position and settings, as a table of numbers, for tycho.save.
+-- Its position and settings, as a table of numbers and lists of numbers, for tycho.save.
 function Scheduler:state_dict()
   local out = {}
   for k, v in pairs(self) do
-    if type(v) == "number" or type(v) == "boolean" or type(v) == "string" then out[k] = v end
-    if k == "base_lrs" or k == "last_lr" then
-      out[k] = {}
-      for i, lr in ipairs(v) do out[k][i] = as_number(lr) end
-    end
+    if is_plain(v) then out[k] = v else out[k] = as_numbers(v) end
   end
   return out
 end
@@ -188,9 +196,10 @@ function Scheduler:load_state_dict(d)
   end
   local base, last, own = rates_in(self, d, "base_lrs"), rates_in(self, d, "last_lr", "_last_lr"), {}
   for k, v in pairs(d) do
-    local plain = type(v) == "number" or type(v) == "boolean" or type(v) == "string"
-    if plain and type(k) == "string" and not k:find "^_" and (self[k] == nil or type(self[k]) == type(v)) then own[k] = v
-    elseif plain and type(v) == "string" and type(self[k]) == "number" then
+    local named, mine, list = type(k) == "string" and not k:find "^_", self[k], as_numbers(v)
+    if named and is_plain(v) and (mine == nil or type(mine) == type(v) or (type(v) == "number" and as_numbers(mine))) then own[k] = v
+    elseif named and list and not d._last_lr and (type(mine) == "number" or as_numbers(mine)) then own[k] = list          -- not PyTorch's
+    elseif type(v) == "string" and type(mine) == "number" then
       fail("load_state_dict: '%s' of a %s must be a number, got %s", k, self._name, options.shown(v))
     end
   end

@@ -110,10 +110,11 @@ function Optimizer:load_state_dict(d)
       local s = states[n]
       if s then
         local t = {}
+        local half = p.dtype == "float16" or p.dtype == "bfloat16"
         for name, v in pairs(s) do
-          local follows = counted and FOLLOWS[name]
+          local follows = counted and (FOLLOWS[name] or (name == "master" and not half))           -- such a parameter needs none
           if not follows and core.is_tensor(v) then
-            local like = counted and M.is_floating_point(v) and (s.master and "float32" or p.dtype)
+            local like = counted and M.is_floating_point(v) and (s.master and half and "float32" or p.dtype)
             local dtype = dtypes[n] and dtypes[n][name] or like or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
           elseif not follows and name ~= "version" then t[name] = v end               -- older files have a version
