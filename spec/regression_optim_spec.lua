@@ -429,6 +429,29 @@ describe("regressions of optimizers: they", function()
     end
   end)
 
+  it("masters that are made later leave moments as wide as they were saved, and own states as these are made", function()
+    local a = nn.Parameter(tycho.randn(4))
+    local first = optim.Adam({a}, {lr = 1e-3})
+    a.grad = tycho.randn(4)
+    first:step()
+    local b = a:detach():bfloat16():requires_grad_()
+    local second, state = optim.Adam({b}, {lr = 1e-3, master_weights = true}), first:state_dict()
+    state.param_groups[1].master_weights = nil
+    second:load_state_dict(state)
+    is(second.state[b].exp_avg, first.state[a].exp_avg)
+    local Half = optim.Optimizer:extend("Half", {lr = 0.1})
+    function Half:new_state(p, _, s) s.mean, s.half = tycho.zeros_like(p), tycho.zeros({1}, {dtype = "bfloat16"}) end
+    function Half:rule(group, p, g, _, _, write) write(p, p - g * group.lr) end
+    local c = tycho.ones({2}, {dtype = "bfloat16"}):requires_grad_()
+    local own = Half({c})
+    for k = 1, 2 do
+      own.param_groups[1].master_weights = k == 2
+      c.grad = tycho.ones({2}, {dtype = "bfloat16"})
+      own:step()
+    end
+    assert.same({"float32", "bfloat16"}, {own.state[c].mean.dtype, own.state[c].half.dtype})
+  end)
+
   it("a class's own methods may call the base class's", function()
     local Own = optim.Optimizer:extend("Own")
     function Own:rule(group, p, g, _, _, write) write(p, p - g * group.lr) end
@@ -450,5 +473,6 @@ describe("regressions of optimizers: they", function()
     assert.equal(8, scaler:get_scale())
     fails("init_scale must be above 0 and within float32, got 1e+39", tycho.amp.GradScaler, {init_scale = 1e39})
     fails("must be above 0 and within float32, got 1e+39", scaler.update, scaler, 1e39)
+    fails("init_scale must be above 0 and within float32, got 1e-46", tycho.amp.GradScaler, {init_scale = 1e-46})
   end)
 end)

@@ -79,5 +79,20 @@ describe("schedules", function()
       return L.SequentialLR(o, {L.ConstantLR(o, {total_iters = 50}), L.ExponentialLR(o, 0.5)}, milestones)
     end end
     both(two {4}, two {30}, 6)
+    local opt = optim.SGD({parameter()}, {lr = 1})
+    local s = two {4}(opt)
+    s:state_dict().milestones[1] = 99                     -- a copy
+    assert.same({4}, s.milestones)
+    -- no list where a number must stand, and the other way round, nor what else a list holds
+    local steps, many = L.StepLR(opt, 2), L.MultiStepLR(opt, {5, 8})
+    local d, e = steps:state_dict(), many:state_dict()
+    d.step_size, e.milestones = {5}, 5
+    steps:load_state_dict(d)
+    many:load_state_dict(e)
+    assert.equal(2, steps.step_size)
+    assert.same({5, 8}, many.milestones)
+    local Own = L.LRScheduler:extend("Own", "w=nil")
+    function Own:lr_at(_, base) return base end
+    assert.is_nil(Own(opt, {w = {tycho.ones(3)}}):state_dict().w)
   end)
 end)

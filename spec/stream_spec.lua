@@ -94,12 +94,18 @@ describe("worker processes #cpu", function()
       l:close()
       local other = loader(2)
       other:load_state_dict(state)
+      assert.same(state, other:state_dict())
       assert.same(two, stop < #two and firsts(other, nil, out) or out, "from batch " .. stop)
       local three = loader(3)
       if stop < #two then fails("the state is of 2 workers, each of which makes items of its own", three.load_state_dict, three, state) end
       other:close()
     end
     whole:close()
+    local here = loader(0)
+    firsts(here, 1)
+    local there = loader(2)
+    there:load_state_dict(here:state_dict())
+    fails("the state is of 0 workers, each of which makes items of its own", firsts, there)
   end)
 
   it("tell a dataset with iter() what is wrong", function()

@@ -140,6 +140,12 @@ describe("users' steps", function()
     assert.truthy(tostring(step:report()):find("have changed since it was recorded", 1, true))
   end)
 
+  it("are compiled with a list of quantiles", function()
+    local f, x = tycho.compile(function(x) return x:quantile({0.25, 0.5}) end), tycho.tensor {1, 2, 3, 4}
+    for _ = 1, 4 do assert.same({1.75, 2.5}, f(x):totable()) end
+    assert.equal(3, f:report()[1].calls)           -- after the one that was recorded
+  end)
+
   it("are compiled where they read tensors that they don't compute with", function()
     local x, flag = tycho.randn(3, 4, 3), tycho.tensor({2}, {device = "cpu"})
     local lengths = tycho.tensor({4, 2, 3}, {dtype = "int64", device = "cpu"})

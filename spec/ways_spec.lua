@@ -1,6 +1,6 @@
 -- What the CPU has ways of its own for: depthwise convolutions' weight gradient, beside float64, which goes as products of matrices;
 -- padding of several dims at once; binary search without branches; logic of bytes; few columns; products of elements;
--- order statistics; distances.
+-- order statistics; distances; norms of short rows.
 local tycho = require "tycho"
 local ops = require("tycho.core").ops
 local helper = require "spec.helper"
@@ -257,5 +257,57 @@ describe("cdist by a product of matrices", function()
     local n = tycho.ones(26, 36)
     n[{3, 3}] = 0 / 0
     assert.equal(1, tycho.cdist(n, tycho.ones(1, 36)):isnan():sum():item())
+  end)
+end)
+
+describe("norms of short rows", function()
+  -- by means and squares, in float64
+  local function by_parts(x, w, b, centred)
+    x = x:double()
+    if centred then x = x - x:mean(2, {keepdim = true}) end
+    local y = x / ((x * x):mean(2, {keepdim = true}) + 1e-5):sqrt()
+    if w then y = y * w:double() end
+    return b and y + b:double() or y
+  end
+  it("are as by parts, with all gradients, for any number of rows", function()
+    for _, n in ipairs {1, 2, 7, 16, 31, 32, 33, 48, 64, 65} do
+      for k, rows in ipairs {1, 5, 16, 17, 70, 200} do
+        local x, w, b = tycho.randn(rows, n) + k, tycho.randn(n), tycho.randn(n)
+        local g = tycho.randn(rows, n)
+        for _, dtype in ipairs {"float32", "float64"} do
+          for _, kind in ipairs {"layer_norm", "rms_norm"} do
+            local centred = kind == "layer_norm"
+            local function slopes(fn, last)
+              local leaves = {}
+              for i, t in ipairs {x, w, centred and b or nil} do leaves[i] = t:to(last):requires_grad_() end
+              local y = fn(unpack(leaves))
+              return y, unpack(tycho.grad((y * g:to(y.dtype)):sum(), leaves))
+            end
+            local got = {slopes(function(x_, w_, b_)
+              if centred then return F.layer_norm(x_, {n}, w_, b_) end
+              return F.rms_norm(x_, {n}, w_, {eps = 1e-5})
+            end, dtype)}
+            local want = {slopes(function(x_, w_, b_) return by_parts(x_, w_, b_, centred) end, "float64")}
+            for i, v in ipairs(want) do
+              local size = math.max(v:abs():max():item(), 1)
+              local most = (got[i]:double() - v):abs():max():item() / size
+              local near = most < (dtype == "float64" and 1e-11 or 2e-4)
+              assert.is_true(near, ("%s of %dx%d, %s, %d: %g"):format(kind, rows, n, dtype, i, most))
+            end
+          end
+        end
+      end
+    end
+  end)
+
+  it("need no weights, and give NaN for rows with one", function()
+    local x = tycho.randn(20, 8)
+    close(F.layer_norm(x, {8}), by_parts(x, nil, nil, true):float(), "layer_norm", 1e-5)
+    close(F.rms_norm(x, {8}, {eps = 1e-5}), by_parts(x, nil, nil, false):float(), "rms_norm", 1e-5)
+    x[3][2] = 0 / 0
+    local y = F.layer_norm(x, {8})
+    assert.equal(8, y:isnan():sum():item())
+    assert.is_true(y[3]:isnan():all():item())
+    assert.equal("0x8", tostring(F.layer_norm(x[{ {1, 0} }], {8}).shape))
   end)
 end)

@@ -109,7 +109,8 @@ static ty_status strided_take(ty_call *c) {
   return s;
 }
 
-static ty_status strided_put(ty_call *c) {   /* into the result, or a copy in that layout */
+/* Into the result, which is contiguous, or a copy in that layout. */
+static ty_status strided_put(ty_call *c) {
   ty_tensor *o = c->out[0], *x = NULL;
   const ty_attr *layout = &c->at[TY_AT_strided_put_layout];
   ty_status s = lies_so(o, layout) ? ty_copy_into(c->ctx, x = ty_retain(o), c->in[0].t) : copy_with(c, c->in[0].t, layout->v, &x);

@@ -135,6 +135,8 @@ typedef struct {
   void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
   /* mean: 0 where not centered */
   void (*row_moments[2])(const void *x, int64_t n, double eps, bool centered, double *mean, double *rstd);
+  /* the same bits, for rows of up to TY_NORM_ROW elements; mean NULL: not centered */
+  void (*moments_of_rows[2])(const void *x, int64_t rows, int64_t n, double eps, void *mean, void *rstd);
   void (*moments[2])(const void *x, int64_t n, double shift, double *s1, double *s2);           /* += sums of x - shift and of its square */
   void (*moments_columns[2])(const void *x, int64_t rows, int64_t n, const void *shift, void *s1, void *s2);   /* for each of n columns */
   /* += sums of g and g * (x - shift) */
@@ -153,6 +155,11 @@ typedef struct {
   void (*rms_norm_backward[2])(void *dx, void *dw, const void *g, const void *x, const void *w, int64_t n, double rstd);
   void (*layer_norm_backward[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n,
     double mean, double rstd);
+  /* the same bits in two parts, the first for rows of up to TY_NORM_ROW elements: the means of g w, and of g w times the normed x */
+  void (*layer_norm_means[2])(void *ma, void *mb, const void *g, const void *x, const void *w, int64_t rows, int64_t n, const void *mean,
+    const void *rstd);
+  void (*layer_norm_slopes[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n, double mean,
+    double rstd, double ma, double mb);
   /* acc[j] = the sum over i of x[(id[i] - 1) stride + j] scale[i] (NULL: 1), j < width, leaving out ids that are `padding` */
   void (*add_rows[2])(void *acc, const void *x, int64_t stride, const int64_t *id, int64_t n, const void *scale, int64_t padding,
     int64_t width);
@@ -203,6 +210,7 @@ static inline void put(void *p, ty_loop_type k, int64_t i, double v) {
 /* Whether a reduction's result is one of its elements; then order and grouping don't matter. */
 static inline bool ty_picks(int id) { return id == TY_OP_amax || id == TY_OP_amin || id == TY_OP_any || id == TY_OP_all; }
 #define TY_LANES 32        /* partial results that a reduction keeps side by side */
+#define TY_NORM_ROW 64     /* rows of up to so many elements have their moments side by side; at most 2 TY_LANES */
 #define TY_COLUMNS 4096    /* elements taken at a time from lines that lie side by side */
 #define TY_GRAIN 32768     /* elements below which a second thread doesn't pay */
 typedef struct {

@@ -222,32 +222,59 @@ static ty_status batch_norm_backward(ty_call *c) {
 
 /* ---- layer norm, and root mean square ---- */
 
+#define ROWS 64              /* short rows whose moments are found at once */
+
 static ty_status row_norm(ty_call *c) {
   const bool rms = c->op->id == TY_OP_rms_norm_stats;
-  const double eps = c->at[TY_AT_layer_norm_stats_eps].f;
+  const double eps = c->at[TY_AT_layer_norm_stats_eps].f;                /* in both ops at the same place (ops.c) */
   ty_tensor *o = c->out[0], *mean = rms ? NULL : c->out[1], *rstd = c->out[rms ? 1 : 2], *in[3] = {NULL};   /* x, weight, bias */
   const ty_loop_type k = ty_loop_type_of(o->dtype);
   const int64_t m = ty_numel(rstd), n = m ? ty_numel(o) / m : 0, bytes = n * ty_loop_size[k];
   const ty_loops *l = ty_cpu_loops();
   const ty_status s = ty_contiguous_operands(c, in);
   const void *w = s == TY_OK && in[1] ? ty_data(in[1]) : NULL, *b = s == TY_OK && in[2] ? ty_data(in[2]) : NULL;
+  const bool small = n && n <= TY_NORM_ROW;
+  const int64_t each = small ? ROWS : 1;   /* rows at a time */
   #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
-  for (int64_t i = 0; i < m; i++) {
+  for (int64_t i = 0; i < (s == TY_OK ? m : 0); i += each) {
     double middle = 0, r = 0;              /* for rows of no elements */
-    if (s != TY_OK) continue;
     const char *x = (char *)ty_data(in[0]) + i * bytes;
     char *y = (char *)ty_data(o) + i * bytes;
-    if (n) l->row_moments[k](x, n, eps, !rms, &middle, &r);
-    if (mean) put(ty_data(mean), k, i, middle);
-    put(ty_data(rstd), k, i, r);
-    if (rms) l->rms_norm[k](y, x, w, n, r);
-    else l->layer_norm[k](y, x, w, b, n, middle, r);
+    const int64_t end = TY_MIN(i + each, m);
+    if (small) l->moments_of_rows[k](x, end - i, n, eps, mean ? (char *)ty_data(mean) + i * ty_loop_size[k] : NULL,
+      (char *)ty_data(rstd) + i * ty_loop_size[k]);
+    else {
+      if (n) l->row_moments[k](x, n, eps, !rms, &middle, &r);
+      if (mean) put(ty_data(mean), k, i, middle);
+      put(ty_data(rstd), k, i, r);
+    }
+    for (int64_t j = i; j < end; j++, x += bytes, y += bytes)
+      if (rms) l->rms_norm[k](y, x, w, n, at(ty_data(rstd), k, j));
+      else l->layer_norm[k](y, x, w, b, n, at(ty_data(mean), k, j), at(ty_data(rstd), k, j));
   }
   for (int i = 0; i < 3; i++) ty_release(in[i]);
   return s;
 }
 
 #define LN_PARTS 16          /* partial sums of the weights' gradients: a fixed number, whatever the threads */
+
+/* Rows from .. end - 1 of layer norm's gradient; in: grad, x, weight, mean, rstd. */
+static void short_rows_backward(ty_tensor *const *in, char *dx, char *dw, char *db, ty_loop_type k, int64_t n, int64_t from, int64_t end) {
+  const ty_loops *l = ty_cpu_loops();
+  const int size = ty_loop_size[k];
+  const void *w = in[2] ? ty_data(in[2]) : NULL;
+  const char *g = ty_data(in[0]), *x = ty_data(in[1]), *mean = ty_data(in[3]), *rstd = ty_data(in[4]);
+  for (; from < end; from += ROWS) {
+    const int64_t rows = TY_MIN(ROWS, end - from), off = from * n * size;
+    double ma[ROWS], mb[ROWS];             /* of the loop's type */
+    l->layer_norm_means[k](ma, mb, g + off, x + off, w, rows, n, mean + from * size, rstd + from * size);
+    for (int64_t i = 0; i < rows; i++) {
+      const int64_t o = off + i * n * size;
+      l->layer_norm_slopes[k](dx + o, dw, db, g + o, x + o, w, n, at(mean, k, from + i), at(rstd, k, from + i), at(ma, k, i),
+        at(mb, k, i));
+    }
+  }
+}
 
 static ty_status row_norm_backward(ty_call *c) {
   const bool rms = c->op->id == TY_OP_rms_norm_backward;
@@ -263,14 +290,19 @@ static ty_status row_norm_backward(ty_call *c) {
     const void *w = in[2] ? ty_data(in[2]) : NULL;
     memset(acc, 0, (size_t)(sums * parts * n * size));
     #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
-    for (int64_t p = 0; p < parts; p++)
-      for (int64_t i = m * p / parts; i < m * (p + 1) / parts; i++) {
+    for (int64_t p = 0; p < parts; p++) {
+      const int64_t from = m * p / parts, end = m * (p + 1) / parts;
+      char *a = acc + sums * p * n * size;
+      const bool small = !rms && n && n <= TY_NORM_ROW;
+      if (small) short_rows_backward(in, ty_data(dx), a, a + n * size, k, n, from, end);
+      for (int64_t i = from; i < end && !small; i++) {
         const int64_t off = i * n * size;
-        char *a = acc + sums * p * n * size, *d = (char *)ty_data(dx) + off;
+        char *d = (char *)ty_data(dx) + off;
         const char *g = (char *)ty_data(in[0]) + off, *x = (char *)ty_data(in[1]) + off;
         if (rms) l->rms_norm_backward[k](d, a, g, x, w, n, at(ty_data(in[3]), k, i));
         else l->layer_norm_backward[k](d, a, a + n * size, g, x, w, n, at(ty_data(in[3]), k, i), at(ty_data(in[4]), k, i));
       }
+    }
     for (int j = 0; j < sums; j++)
       for (int64_t i = 0; i < n; i++) {
         double a = 0;

@@ -182,6 +182,42 @@ static void FN(row_moments)(const void *x, int64_t n, double eps, bool centered,
   *rstd = 1 / FN(sqrt)(v + (T)eps);
 }
 
+/* s[i] = the sum over j < n of t[j][i], n <= TY_NORM_ROW, each in the order of a lone row's; changes t. */
+TY_INLINE void FN(side_sums)(double *restrict s, T (*restrict t)[SIDE], int n) {
+  double w[8][SIDE];
+  const int k = (int)TY_MIN(n, 8);
+  for (int j = LANES; j < n; j++) EACH_OF(SIDE, i) t[j - LANES][i] += t[j][i];
+  for (int h = LANES / 2; h >= 8; h /= 2)
+    for (int j = 0; j < h && j + h < n; j++) EACH_OF(SIDE, i) t[j][i] += t[j + h][i];
+  for (int j = 0; j < k; j++) EACH_OF(SIDE, i) w[j][i] = (double)t[j][i];
+  for (int h = 4; h > 0; h /= 2)
+    for (int j = 0; j < h && j + h < k; j++) EACH_OF(SIDE, i) w[j][i] += w[j + h][i];
+  memcpy(s, w[0], sizeof w[0]);
+}
+
+static void FN(moments_of_rows)(const void *x_, int64_t rows, int64_t n_, double eps, void *mean_, void *rstd_) {
+  const T *x = x_;
+  T *mean = mean_, *rstd = rstd_, t[TY_NORM_ROW][SIDE], u[TY_NORM_ROW][SIDE];
+  const int n = (int)n_;
+  memset(t, 0, sizeof t);                  /* of rows that aren't there */
+  for (int64_t at = 0; at < rows; at += SIDE, x += SIDE * n) {
+    const int many = (int)TY_MIN(SIDE, rows - at);
+    T m[SIDE] = {0}, r[SIDE];
+    double s[SIDE];
+    transpose_words(sizeof(T), t, SIDE, x, n, many, n);
+    if (mean) {
+      memcpy(u, t, sizeof(T[SIDE]) * (size_t)n);
+      FN(side_sums)(s, u, n);
+      EACH_OF(SIDE, i) m[i] = (T)(s[i] / (double)n);
+      memcpy(mean + at, m, sizeof(T) * (size_t)many);
+    }
+    for (int j = 0; j < n; j++) EACH_OF(SIDE, i) { const T d = t[j][i] - m[i]; u[j][i] = d * d; }
+    FN(side_sums)(s, u, n);
+    EACH_OF(SIDE, i) r[i] = 1 / FN(sqrt)((T)(s[i] / (double)n) + (T)eps);
+    memcpy(rstd + at, r, sizeof(T) * (size_t)many);
+  }
+}
+
 #define MOMENTS_PART 2048
 static void FN(moments)(const void *x_, int64_t n, double shift, double *s1, double *s2) {
   const T *x = x_;
@@ -300,6 +336,44 @@ static void FN(layer_norm_backward)(void *dx_, void *dw_, void *db_, const void 
     sb += (double)FN(dot)(gw, h, e);
   }
   const T ma = (T)(sa / (double)n), mb = (T)(sb / (double)n);
+  if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - ma - (x[i] - m) * r * mb);
+  else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb);
+}
+
+static void FN(layer_norm_means)(void *ma_, void *mb_, const void *g_, const void *x_, const void *w_, int64_t rows, int64_t n_,
+  const void *mean_, const void *rstd_) {
+  const T *g = g_, *x = x_, *w = w_, *mean = mean_, *rstd = rstd_;
+  T *ma = ma_, *mb = mb_, gw[TY_NORM_ROW][SIDE], h[TY_NORM_ROW][SIDE];
+  const int n = (int)n_;
+  memset(gw, 0, sizeof gw);                /* of rows that aren't there */
+  memset(h, 0, sizeof h);
+  for (int64_t at = 0; at < rows; at += SIDE, g += SIDE * n, x += SIDE * n) {
+    const int many = (int)TY_MIN(SIDE, rows - at);
+    T m[SIDE] = {0}, r[SIDE] = {0};
+    double a[SIDE], b[SIDE];
+    memcpy(m, mean + at, sizeof(T) * (size_t)many);
+    memcpy(r, rstd + at, sizeof(T) * (size_t)many);
+    transpose_words(sizeof(T), gw, SIDE, g, n, many, n);
+    transpose_words(sizeof(T), h, SIDE, x, n, many, n);
+    for (int j = 0; j < n; j++) {
+      if (w) EACH_OF(SIDE, i) gw[j][i] *= w[j];
+      EACH_OF(SIDE, i) h[j][i] = gw[j][i] * ((h[j][i] - m[i]) * r[i]);
+    }
+    FN(side_sums)(a, gw, n);
+    FN(side_sums)(b, h, n);
+    for (int i = 0; i < many; i++) {
+      ma[at + i] = (T)((double)(T)a[i] / (double)n);
+      mb[at + i] = (T)((double)(T)b[i] / (double)n);
+    }
+  }
+}
+
+static void FN(layer_norm_slopes)(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n, double mean,
+  double rstd, double ma_, double mb_) {
+  T *restrict dx = dx_, *restrict dw = dw_, *restrict db = db_;
+  const T *g = g_, *x = x_, *w = w_;
+  const T m = (T)mean, r = (T)rstd, ma = (T)ma_, mb = (T)mb_;
+  for (int64_t i = 0; i < n; i++) { dw[i] += g[i] * ((x[i] - m) * r); db[i] += g[i]; }
   if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - ma - (x[i] - m) * r * mb);
   else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb);
 }

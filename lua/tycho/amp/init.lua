@@ -180,11 +180,11 @@ local function each_device(self, who, opt, e, widen, fn)
   end
 end
 
-local MOST = 3.4028234663852886e38           -- float32's largest number: scales are float32
+local LEAST, MOST = 2 ^ -149, 3.4028234663852886e38          -- float32's: scales are float32
 -- Checks the scale or another setting: it must be above 0, and make sense.
 local function check_setting(who, name, v)
   if name == "growth_interval" then return options.whole(who, name, v, 1) end
-  if options.number(who, name, v) <= 0 or v > MOST then fail("%s: %s must be above 0 and within float32, got %g", who, name, v) end
+  if options.number(who, name, v) < LEAST or v > MOST then fail("%s: %s must be above 0 and within float32, got %g", who, name, v) end
   if name == "growth_factor" and v <= 1 then fail("%s: growth_factor must be above 1, got %g", who, v) end
   if name == "backoff_factor" and v >= 1 then fail("%s: backoff_factor must be below 1, got %g", who, v) end
   return v

@@ -65,6 +65,11 @@ local function made_here(self, from)
   end
 end
 
+local function refuse_shares(of, n)
+  fail("load_state_dict: the state is of %s workers, each of which makes items of its own (get_worker_info); this loader has %d",
+    tostring(of or 0), n)
+end
+
 -- The same, made by worker processes, which are asked in turn until all have reached their end.
 local function made_there(self, from)
   if not self.pool or #self.pool.workers == 0 then self.pool = self.start() end
@@ -93,7 +98,10 @@ local function made_there(self, from)
     while left > 0 do
       local ok, got = pcall(answer)
       if not ok then fail(options.bare(got)) end
-      if got.shares then self.shares = n end
+      if got.shares and self.shares ~= n then
+        if from > 0 then refuse_shares(self.shares, n) end
+        self.shares = n
+      end
       if got.empty then
         local who = taken % n
         if not through[who] then through[who], left = true, left - 1 end
@@ -138,11 +146,8 @@ function Stream:load_state_dict(d)
     fail("load_state_dict: the state is of batches of %s, this loader makes batches of %d", tostring(d.batch_size),
       self.batch_size)
   end
-  if d.shares and d.position > 0 and d.shares ~= self.num_workers then
-    fail("load_state_dict: the state is of %s workers, each of which makes items of its own (get_worker_info); this loader has %d",
-      tostring(d.shares), self.num_workers)
-  end
-  self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
+  if d.shares and d.position > 0 and d.shares ~= self.num_workers then refuse_shares(d.shares, self.num_workers) end
+  self.epoch, self.position, self.seed, self.shares, self.resuming = d.epoch, d.position, d.seed, d.shares, true
 end
 
 options.methods(Stream, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)

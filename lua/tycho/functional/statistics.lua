@@ -51,8 +51,9 @@ local function quantile(name, ignore)
     "the value below which a part q (a number or a vector, 0..1) of x lies along dim" .. (ignore and "; NaN is left out" or ""),
     function(x, q, dim, keepdim, how)
       if not M.is_floating_point(x) then fail(name, "argument 1 must have a floating dtype, got %s", x.dtype) end
-      if type(q) == "table" then q = core.from_value(q, "float64") end
-      local parts, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
+      local parts, out = nil, {}
+      if type(q) == "table" then parts, q = type(q[1]) == "number" and q, core.from_value(q, "float64") end
+      parts = parts or core.is_tensor(q) and M.totable(M.flatten(q)) or {q}
       local tracked = core.is_tensor(q) and q.requires_grad and M.to(M.flatten(q), x)      -- for q's own gradient
       local whole = not dim and x
       if M.dim(x) == 0 then whole = x end

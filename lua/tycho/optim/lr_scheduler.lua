@@ -281,7 +281,8 @@ local function check_milestones(self, milestones)
   if #self.schedulers ~= #milestones + 1 then fail("SequentialLR: there must be one milestone fewer than schedulers") end
 end
 local function member_states(self)
-  local out = {last_epoch = self.last_epoch, last_lr = self.last_lr, milestones = self.milestones, schedulers = {}}
+  local out = {last_epoch = self.last_epoch, last_lr = self.last_lr, milestones = self.milestones and {unpack(self.milestones)},
+    schedulers = {}}
   for i, s in ipairs(self.schedulers) do out.schedulers[i] = s:state_dict() end
   return out
 end
@@ -293,7 +294,7 @@ local function load_members(self, d)
   local last, milestones = rates_in(self, d, "last_lr", "_last_lr"), self.milestones and (d.milestones or d._milestones)
   if milestones then check_milestones(self, milestones) end
   for i, s in ipairs(self.schedulers) do s:load_state_dict(list[i]) end
-  self.milestones = milestones or self.milestones
+  self.milestones = milestones and {unpack(milestones)} or self.milestones
   self.last_epoch = type(d.last_epoch) == "number" and d.last_epoch or self.schedulers[1].last_epoch
   self.last_lr = last or rates_of(self.optimizer)
 end

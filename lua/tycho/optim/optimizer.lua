@@ -278,14 +278,17 @@ local function begin(self, p, group, s, fresh)
 end
 
 -- Adds the float32 master, and state for optional settings, that may have been switched on since the last step, or that a loaded state
--- has not; the latter begins as zeros. counts: of this step's new masters, by the counts that these had.
+-- has not; the latter begins as zeros. counts: of parameters that get their masters in this step, by the counts that these had.
 local function complete(self, group, p, s, counts)
   if group.master_weights and is_half(p) and not s.master then
     refuse_capture(self, "creates state")
-    for name, v in pairs(s) do
-      if core.is_tensor(v) and v.dtype == p.dtype then s[name] = core.keep(M.to(v, "float32")) end
+    local master, fresh = core.keep(M.to(p:detach(), "float32")), {}
+    self:new_state(master, group, fresh)
+    for name, v in pairs(s) do             -- what is 16 bits wide beside a master, too, stays so
+      local wide = not core.is_tensor(fresh[name]) or fresh[name].dtype == "float32"
+      if core.is_tensor(v) and v.dtype == p.dtype and wide then s[name] = core.keep(M.to(v, "float32")) end
     end
-    s.master = core.keep(M.to(p:detach(), "float32"))
+    s.master = master
     counts[s.step] = counts[s.step] or core.keep(ops.clone(s.step))
     count_with(self, s, counts[s.step])
   end
@@ -339,7 +342,7 @@ function Optimizer:apply_gradients(scaling)
     check_kinds(self, group)
   end
   for i, group in ipairs(self.param_groups) do
-    local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their step count
+    local buckets, order, fresh, counts = {}, {}, {}, {}  -- of the parameters that have gradients, by their step count
     work[i] = order
     for _, p in ipairs(group.params) do
       local g = core.grad_of(p)
@@ -349,7 +352,7 @@ function Optimizer:apply_gradients(scaling)
           s = begin(self, p, group, s, fresh)
           self.state[p] = s
         end
-        complete(self, group, p, s, fresh)
+        complete(self, group, p, s, counts)
         local b = buckets[s.step]
         if not b then
           if s.step.device ~= p.device then

@@ -20,11 +20,13 @@ local function as_numbers(list)
   if type(list) ~= "table" or core.is_tensor(list) or #list == 0 then return nil end
   local out = {}
   for i, v in ipairs(list) do
-    out[i] = as_number(v)
+    out[i] = core.is_tensor(v) and core.methods.numel(v) == 1 and v:item() or v
     if type(out[i]) ~= "number" then return nil end
   end
   return out
 end
+-- Options that are one number for all groups, or a list with one for each (of_group).
+local BY_GROUP = {base_lr = true, max_lr = true, min_lr = true, swa_lr = true, base_momentum = true, max_momentum = true}
 local function is_plain(v) return type(v) == "number" or type(v) == "boolean" or type(v) == "string" end
 
 local function rates_of(optimizer)
@@ -112,8 +114,8 @@ function Scheduler:begin()
   self.base_lrs = {}
   fill_bases(self)
 end
--- The rate that follows the current one: so several schedules, or a rate set by hand, combine. A schedule for which that is all that it
--- gives (follows), and that is made with last_epoch, begins with the rate that holds, as PyTorch's does.
+-- The rate that follows the current one: so several schedules, or a rate set by hand, combine. A schedule whose rates change in every epoch
+-- so, and that is made with last_epoch, begins with the rate that holds (follows), as PyTorch's does.
 function Scheduler:next_lr(epoch, _, base, i) return self:lr_at(epoch, base, i) end
 -- The rates that a user's own get_lr gives; nil if there is no get_lr.
 local function rates_asked(self)
@@ -197,8 +199,8 @@ function Scheduler:load_state_dict(d)
   local base, last, own = rates_in(self, d, "base_lrs"), rates_in(self, d, "last_lr", "_last_lr"), {}
   for k, v in pairs(d) do
     local named, mine, list = type(k) == "string" and not k:find "^_", self[k], as_numbers(v)
-    if named and is_plain(v) and (mine == nil or type(mine) == type(v) or (type(v) == "number" and as_numbers(mine))) then own[k] = v
-    elseif named and list and not d._last_lr and (type(mine) == "number" or as_numbers(mine)) then own[k] = list          -- not PyTorch's
+    if named and is_plain(v) and (mine == nil or type(mine) == type(v) or (type(v) == "number" and BY_GROUP[k])) then own[k] = v
+    elseif named and list and not d._last_lr and (as_numbers(mine) or BY_GROUP[k]) then own[k] = list          -- not PyTorch's
     elseif type(v) == "string" and type(mine) == "number" then
       fail("load_state_dict: '%s' of a %s must be a number, got %s", k, self._name, options.shown(v))
     end

@@ -105,6 +105,8 @@ function Optimizer:load_state_dict(d)
   local new, n, counts, shared, states = {}, 0, {}, setmetatable({}, {__mode = "k"}), states_in_order(d)
   local counted = is_counted(self)
   for i, group in ipairs(self.param_groups) do
+    local masters = d.param_groups[i].master_weights
+    if masters == nil then masters = group.master_weights end
     for _, p in ipairs(group.params) do
       n = n + 1
       local s = states[n]
@@ -114,7 +116,7 @@ function Optimizer:load_state_dict(d)
         for name, v in pairs(s) do
           local follows = counted and (FOLLOWS[name] or (name == "master" and not half))           -- such a parameter needs none
           if not follows and core.is_tensor(v) then
-            local like = counted and M.is_floating_point(v) and (s.master and half and "float32" or p.dtype)
+            local like = counted and M.is_floating_point(v) and (half and (s.master or masters) and "float32" or p.dtype)
             local dtype = dtypes[n] and dtypes[n][name] or like or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
           elseif not follows and name ~= "version" then t[name] = v end               -- older files have a version
