@@ -160,5 +160,6 @@ function optim.Optimizer:extend(name, defaults)
 end
 -- Optimizer.init(self, params, options): does nothing; a user's init may call it, as PyTorch's do.
 function optim.Optimizer.init() end
-return options.told(optim, "optim", nil, nil, {LBFGS = "tycho.optim.lbfgs", lr_scheduler = "tycho.optim.lr_scheduler",
+local ELSEWHERE = {SparseAdam = "embeddings' gradients are dense here: use Adam"}
+return options.told(optim, "optim", nil, ELSEWHERE, {LBFGS = "tycho.optim.lbfgs", lr_scheduler = "tycho.optim.lr_scheduler",
   swa_utils = "tycho.optim.swa_utils"})
