@@ -82,7 +82,7 @@ static bool wants(const ty_call *c, const ty_backend *b, int i, ty_dtype to) {
 bool ty_autocasts(const ty_call *c, const ty_backend *b, ty_dtype *to) {
   const uint8_t mode = c->ctx->autocast[b->gpu >= 0];
   if (!mode || c->op->cast == TY_A_WIDEST || c->op->has_list) return false;
-  *to = c->op->cast == TY_A_FP16 ? (mode - 1) : TY_F32;
+  *to = c->op->cast == TY_A_FP16 ? mode - 1 : TY_F32;
   for (int i = 0; i < c->nin; i++)
     if (wants(c, b, i, *to)) return true;
   return false;

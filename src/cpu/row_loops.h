@@ -318,26 +318,30 @@ static void FN(layer_norm)(void *o_, const void *x_, const void *w_, const void 
   else for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r;
 }
 
-static void FN(layer_norm_backward)(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n,
+static void FN(layer_norm_slopes)(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n, double mean,
+  double rstd, double ma_, double mb_) {
+  T *restrict dx = dx_, *restrict dw = dw_, *restrict db = db_;
+  const T *g = g_, *x = x_, *w = w_;
+  const T m = (T)mean, r = (T)rstd, ma = (T)ma_, mb = (T)mb_;
+  for (int64_t i = 0; i < n; i++) { dw[i] += g[i] * ((x[i] - m) * r); db[i] += g[i]; }
+  if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - ma - (x[i] - m) * r * mb);
+  else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb);
+}
+
+static void FN(layer_norm_backward)(void *dx, void *dw, void *db, const void *g_, const void *x_, const void *w_, int64_t n,
   double mean, double rstd) {
-  T *dx = dx_, *dw = dw_, *db = db_;
   const T *g = g_, *x = x_, *w = w_;
   const T m = (T)mean, r = (T)rstd;
   T gw[256], h[256];
   double sa = 0, sb = 0;
   for (int64_t i = 0; i < n; i += 256) {
     const int64_t e = TY_MIN(256, n - i);
-    const T *gs = g + i, *xs = x + i;
-    T *dws = dw + i, *dbs = db + i;
-    for (int64_t j = 0; j < e; j++) h[j] = (xs[j] - m) * r;
-    for (int64_t j = 0; j < e; j++) { dws[j] += gs[j] * h[j]; dbs[j] += gs[j]; }
-    for (int64_t j = 0; j < e; j++) gw[j] = w ? gs[j] * w[i + j] : gs[j];
+    for (int64_t j = 0; j < e; j++) h[j] = (x[i + j] - m) * r;
+    for (int64_t j = 0; j < e; j++) gw[j] = w ? g[i + j] * w[i + j] : g[i + j];
     sa += (double)FN(sum)(gw, e);
     sb += (double)FN(dot)(gw, h, e);
   }
-  const T ma = (T)(sa / (double)n), mb = (T)(sb / (double)n);
-  if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - ma - (x[i] - m) * r * mb);
-  else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb);
+  FN(layer_norm_slopes)(dx, dw, db, g, x, w, n, mean, rstd, sa / (double)n, sb / (double)n);
 }
 
 static void FN(layer_norm_means)(void *ma_, void *mb_, const void *g_, const void *x_, const void *w_, int64_t rows, int64_t n_,
@@ -366,16 +370,6 @@ static void FN(layer_norm_means)(void *ma_, void *mb_, const void *g_, const voi
       mb[at + i] = (T)((double)(T)b[i] / (double)n);
     }
   }
-}
-
-static void FN(layer_norm_slopes)(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n, double mean,
-  double rstd, double ma_, double mb_) {
-  T *restrict dx = dx_, *restrict dw = dw_, *restrict db = db_;
-  const T *g = g_, *x = x_, *w = w_;
-  const T m = (T)mean, r = (T)rstd, ma = (T)ma_, mb = (T)mb_;
-  for (int64_t i = 0; i < n; i++) { dw[i] += g[i] * ((x[i] - m) * r); db[i] += g[i]; }
-  if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - ma - (x[i] - m) * r * mb);
-  else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb);
 }
 
 static void FN(rms_norm)(void *o_, const void *x_, const void *w_, int64_t n, double rstd) {

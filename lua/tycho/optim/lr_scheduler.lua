@@ -309,20 +309,20 @@ function SequentialLR:begin()
 end
 function SequentialLR:set() self.last_lr = rates_of(self.optimizer) end
 -- The schedule of an epoch, and whether it begins there.
-function SequentialLR:at(epoch)
+local function member_at(self, epoch)
   local k, begins = 1, epoch == 0
   for i, m in ipairs(self.milestones) do if epoch >= m then k, begins = i + 1, epoch == m end end
   return self.schedulers[k], begins
 end
 local function of_the_epoch(self)
-  local s, begins = self:at(self.last_epoch)
+  local s, begins = member_at(self, self.last_epoch)
   if begins then s:restart() else s:step() end
   self:set()
 end
 function SequentialLR:step() advance(self, self.last_epoch + 1, of_the_epoch) end
 function SequentialLR:start()
   self.last_epoch = 0
-  self:at(0):start()
+  member_at(self, 0):start()
   self:set()
 end
 SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members

@@ -10,7 +10,7 @@ local check, shown, fail = options.check, options.shown, options.fail
 local module = require "tycho.nn.module"
 local zero_grads, is_module = module.zero_grads, module.is_module
 local settings = require "tycho.optim.settings"
-local check_settings, without_theirs = settings.check, settings.without_theirs
+local check_settings, without_theirs, is_half = settings.check, settings.without_theirs, settings.is_half
 local modes = require "tycho.modes"
 local callable = modes.callable
 local optim = {}                         -- tycho.optim: the classes
@@ -260,7 +260,6 @@ end
 
 -- State like parameter p, of this value, by default 0.
 local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
-local function is_half(x) return x.dtype == "float16" or x.dtype == "bfloat16" end
 
 -- Makes state for a parameter that has none, or that lacks what the group's options now need. fresh: this step's new counts.
 local function begin(self, p, group, s, fresh)
@@ -282,8 +281,8 @@ end
 local function complete(self, group, p, s, counts)
   if group.master_weights and is_half(p) and not s.master then
     refuse_capture(self, "creates state")
-    local master, fresh = core.keep(M.to(p:detach(), "float32")), {}
-    self:new_state(master, group, fresh)
+    local master = core.keep(M.to(p:detach(), "float32"))
+    local fresh = self:_first_state(master, group)
     for name, v in pairs(s) do             -- what is 16 bits wide beside a master, too, stays so
       local wide = not core.is_tensor(fresh[name]) or fresh[name].dtype == "float32"
       if core.is_tensor(v) and v.dtype == p.dtype and wide then s[name] = core.keep(M.to(v, "float32")) end

@@ -14,13 +14,14 @@ Scheduler.__index = Scheduler
 
 local WITHOUT_EPOCH = {ChainedScheduler = true, ReduceLROnPlateau = true}
 
-local function as_number(lr) return core.is_tensor(lr) and lr:item() or lr end
+-- The number in a tensor of one element; anything else as it is.
+local function as_number(v) return core.is_tensor(v) and core.methods.numel(v) == 1 and v:item() or v end
 -- A list's numbers; nil for anything but a list of numbers.
 local function as_numbers(list)
   if type(list) ~= "table" or core.is_tensor(list) or #list == 0 then return nil end
   local out = {}
   for i, v in ipairs(list) do
-    out[i] = core.is_tensor(v) and core.methods.numel(v) == 1 and v:item() or v
+    out[i] = as_number(v)
     if type(out[i]) ~= "number" then return nil end
   end
   return out

@@ -6,6 +6,9 @@ local check, shown, fail = options.check, options.shown, options.fail
 local tree = require "tycho.tree"
 local settings = {}
 
+-- Whether a parameter has a float32 master where the group's master_weights asks for one.
+function settings.is_half(p) return p.dtype == "float16" or p.dtype == "bfloat16" end
+
 -- A setting that is a plain table, such as betas, as a table of its own: else a change of one group's would reach others.
 function settings.own_copy(v)
   return tree.is_plain(v) and tree.map(v, function(x) return x end) or v

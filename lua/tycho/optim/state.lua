@@ -10,7 +10,7 @@ local ops, M, program = core.ops, core.methods, core.program
 local fail, shown = options.fail, options.shown
 
 local settings = require "tycho.optim.settings"
-local check_settings, THEIRS, own_copy = settings.check, settings.THEIRS, settings.own_copy
+local check_settings, THEIRS, own_copy, is_half = settings.check, settings.THEIRS, settings.own_copy, settings.is_half
 local Optimizer = {}                       -- methods of all optimizers
 
 -- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later
@@ -65,10 +65,10 @@ end
 -- Whether the library counts steps, in the states' `step`. A class made of none of the library's that steps by itself, without a rule, has
 -- states that are its own.
 local function is_counted(self) return not self.generic or not self:has_own_step() or has_own(self, "rule") end
--- The state that parameter p begins with, to compare with a saved one. group: with all settings; s: the saved one.
-local function first_state(self, p, group, s)
+-- The state that a parameter, or its master, begins with, to compare with another. group: with all settings.
+function Optimizer:_first_state(p, group)
   local fresh = {}
-  no_grad(function() self:new_state(core.is_tensor(s.master) and M.to(p:detach(), "float32") or p, group, fresh) end)
+  no_grad(function() self:new_state(p, group, fresh) end)
   return fresh
 end
 
@@ -112,7 +112,7 @@ function Optimizer:load_state_dict(d)
       local s = states[n]
       if s then
         local t = {}
-        local half = p.dtype == "float16" or p.dtype == "bfloat16"
+        local half = is_half(p)
         for name, v in pairs(s) do
           local follows = counted and (FOLLOWS[name] or (name == "master" and not half))           -- such a parameter needs none
           if not follows and core.is_tensor(v) then
@@ -184,7 +184,8 @@ function Optimizer:check_state_dict(d)
       n = n + 1
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d must be a table, got %s", n, type(s)) end
-      local fresh, present = s and own_state and first_state(self, p, settings_of[i], s) or {}, self.state[p] or {}
+      local fresh, present = {}, self.state[p] or {}
+      if s and own_state then fresh = self:_first_state(core.is_tensor(s.master) and M.to(p:detach(), "float32") or p, settings_of[i]) end
       dtypes[n] = {}
       for name, first in pairs(s and (own_state and fresh or not self.lacks and made[i]) or {}) do
         local v = s[name]
