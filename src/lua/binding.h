@@ -112,7 +112,7 @@ void ty_let_go(lua_State *L, ty_state *s);                /* releases the Lua va
 void ty_note_place(lua_State *L, const ty_tensor *result);      /* for detect_anomaly */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
 #define TY_LEAST_GARBAGE ((long long)96 << 20)            /* bytes below which the collector is left alone */
-#define TY_LEAST_UNRECORDED ((long long)4 << 20)          /* the same where nothing has been recorded */
+#define TY_LEAST_UNRECORDED ((long long)8 << 20)          /* the same where nothing has been recorded */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
 const ty_op *ty_defined_at(lua_State *L, int index);      /* the signature of a function made by define(), or NULL */
 /* Raises the message with the user's line (the nearest one that isn't the library's) in front. Where that line called a

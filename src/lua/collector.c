@@ -3,6 +3,7 @@
  * Idea: the state counts its tensors' bytes and runs the collector by that count. Invariant: it runs only at binding entry and where memory
  * has run out; scopes and free() release tensors without it. */
 #include <limits.h>
+#include <unistd.h>
 #include "binding.h"
 
 /* A collection's time grows with Lua's heap (40 MB take some 10 ms), so a large heap is allowed more garbage than TY_LEAST_GARBAGE, which
@@ -11,9 +12,15 @@
 #define MOST_FOR_HEAP ((long long)192 << 20)
 /* While nothing is recorded for backward, collections come sooner: results die young, and memory that is used again at once is still in
  * the processor's caches (sums of 100,000 elements take half the time). PER_HEAP_UNRECORDED: making so many bytes for each byte of the
- * heap takes longer than a collection. IN_CACHES: more garbage than this has left the caches anyway. */
-#define PER_HEAP_UNRECORDED 16
-#define IN_CACHES ((long long)20 << 20)
+ * heap takes longer than a collection. More garbage than in_caches() has left the caches anyway. */
+#define PER_HEAP_UNRECORDED 8
+static long long in_caches(void) {
+  long long last = 0;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+  last = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+  return last > 0 ? TY_MIN(last / 2, (long long)40 << 20) : (long long)20 << 20;       /* others use that cache, too */
+}
 /* KB of the heap that one step collects: few, since large tensors may be released between steps. */
 #define STEP 64
 /* The same while nothing is recorded: most of a small heap, some 0.2 ms. */
@@ -46,7 +53,7 @@ static void set_limit(lua_State *L, ty_state *s, long long most) {
   const bool useful = atomic_load_explicit(&s->account->collected, memory_order_relaxed) >= s->unrecorded / 2;
   const long long soon = TY_MAX(TY_LEAST_UNRECORDED, TY_MAX(gpu, PER_HEAP_UNRECORDED * heap));
   s->unrecorded = useful ? soon : TY_MIN(2 * s->unrecorded, s->garbage);       /* not useful: results are kept */
-  s->gc_unrecorded = soon > IN_CACHES ? s->gc_limit : TY_MIN(now + s->unrecorded, most);
+  s->gc_unrecorded = soon > in_caches() ? s->gc_limit : TY_MIN(now + s->unrecorded, most);
   atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
   atomic_store_explicit(&s->account->recorded, false, memory_order_relaxed);
 }
