@@ -339,6 +339,13 @@ function lib.batched(name, x, dims, fn)
   return single(fn(M.unsqueeze(x, 1)))
 end
 
+-- For each of n positions the number of its bag, the last one that begins there or before: starts holds where bags begin, in order.
+function lib.bags_of(starts, n)
+  local begun = core.ops.zeros({n + 1}, {dtype = "int64", device = starts.device})       -- empty bags may begin behind the end
+  begun = core.ops.index_put(begun, 1, {starts}, {1}, {accumulate = true})
+  return core.ops.cumsum(core.ops.slice(begun, 1, 1, n), 1)
+end
+
 -- A weight's dim by its number, or 0 for the whole weight (also false, PyTorch's None); and the norm over all dims except that one.
 function lib.norm_dim(who, dim, w)
   if dim == 0 or dim == false then return 0 end

@@ -282,9 +282,9 @@ local function edges_of(name, ids, offsets, ends)
   return ends and offsets or ops.cat({offsets, ops.full({1}, n + 1, like)}, 1)
 end
 -- taken: the rows that take part, nil: all; the largest of none is 0.
-local function largest_of_bags(rows, taken, starts, each)
+local function largest_of_bags(rows, taken, starts)
   if taken then rows = ops.where(taken, rows, -math.huge) end
-  local bags = ops.searchsorted(starts, each, {right = true}) - 1        -- each row's bag: the last one begun
+  local bags = lib.bags_of(starts, rows.shape[1])
   local y = ops.full({#starts, rows.shape[2]}, -math.huge, {dtype = rows.dtype, device = rows.device})
   y = F.scatter_reduce(y, 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")
   return ops.masked_fill(y, ops.eq(y, -math.huge), 0)
@@ -328,7 +328,7 @@ def("embedding_bag",
     local starts = ops.slice(edges, 1, 1, count)
     local function each() return ops.range(1, n, 1, {dtype = "int64", device = ids.device}) end
     local taken = padding > 0 and M.unsqueeze(ops.ne(ids, padding), 2)
-    if mode == "max" then return largest_of_bags(F.embedding(ids, weight), taken, starts, each()) end
+    if mode == "max" then return largest_of_bags(F.embedding(ids, weight), taken, starts) end
     local y
     local short = weight.dtype == "float16" or weight.dtype == "bfloat16"
     if by_freq or (mode == "mean" and short) then        -- rows are divided separately, or need more digits

@@ -10,7 +10,8 @@
 local core = require "tycho.core"
 local ops = core.ops
 local M = core.methods
-local operand = require("tycho.functional.lib").operand
+local lib = require "tycho.functional.lib"
+local operand = lib.operand
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
 local R = {}
@@ -469,8 +470,7 @@ R.index_put = {
   value = function(g, indices, dims) return ops.index(g, indices, dims) end}
 -- for each id, the gradient of the row that it names: its bag's part of g
 local function of_bags(g, ids, starts, padding)
-  local bags = ops.searchsorted(starts, ops.range(1, ids.shape[1], 1, {dtype = "int64", device = ids.device}), {right = true}) - 1
-  local each = ops.index(g, {bags}, {1}, {ids = true})
+  local each = ops.index(M.contiguous(g), {lib.bags_of(starts, ids.shape[1])}, {1}, {ids = true})
   return padding == 0 and each or ops.where(M.unsqueeze(ops.eq(ids, padding), 2), 0, each)
 end
 R.bag = {

@@ -96,7 +96,8 @@ local function sampled(x, regions, size, scale, ratio, aligned, apart)
   local plane = M.view(M.long(ops.select(regions, 2, 1)) - 1, K, 1, 1, 1, 1) * groups
   if apart then plane = plane + M.view(ops.range(0, groups - 1, 1, {dtype = "int64", device = x.device}), 1, h, w, 1, 1) end
   local ids = (plane * H + tall(rows)) * W + across(columns) + 1
-  local pixels = M.reshape(ops.permute(M.view(M.contiguous(x), N, C, groups, H, W), {1, 3, 4, 5, 2}), N * groups * H * W, C)
+  local by_group = groups == 1 and M.unsqueeze(x, 3) or M.view(M.contiguous(x), N, C, groups, H, W)
+  local pixels = M.reshape(ops.permute(by_group, {1, 3, 4, 5, 2}), N * groups * H * W, C)
   local y = F.embedding_bag(M.view(ids, K * h * w, 4 * sy * sx), pixels,
     {mode = "sum", per_sample_weights = M.view(M.to(tall(by_row) * across(by_column), x.dtype), K * h * w, 4 * sy * sx)})
   return ops.permute(M.view(y, K, h, w, C), {1, 4, 2, 3})
