@@ -7,6 +7,7 @@
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
+#include "matrices.h"
 
 /* Numbers of multiplications, as measured (bench/results/cpu_history.md), from which on: oneDNN takes 0.6 to 0.9 of OpenBLAS's time;
  * the same for a transposed B or AVX2's kernels; several threads pay. */
@@ -195,52 +196,16 @@ void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, c
 }
 
 /* A matrix as BLAS reads it. */
-typedef struct { const char *p; int trans; int64_t ld; } matrix;
+typedef struct { const char *p; int trans; int64_t ld; } blas_matrix;
 
-static bool readable(int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
-  if ((rows > 1 && rs > INT32_MAX) || (cols > 1 && cs > INT32_MAX)) return false;      /* BLAS counts in int */
-  return ((cols <= 1 || cs == 1) && (rows <= 1 || rs >= TY_MAX(cols, 1))) ||
-    ((rows <= 1 || rs == 1) && (cols <= 1 || cs >= TY_MAX(rows, 1)));
-}
-
-static matrix as_matrix(const char *p, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
-  if ((cols <= 1 || cs == 1) && (rows <= 1 || rs >= TY_MAX(cols, 1))) return (matrix){p, 0, rows <= 1 ? cols : rs};
-  return (matrix){p, 1, cols <= 1 ? rows : cs};
-}
-
-/* The operand seen as a batch of matrices; vectors gain a dim of 1. */
-typedef struct { ty_tensor t; int64_t rows, cols, rs, cs; int nb; } batch;
-
-static batch as_batch(const ty_tensor *t, bool left) {
-  batch b = {.t = *t};
-  if (t->ndim == 1) {
-    b.rows = left ? 1 : t->shape[0];
-    b.cols = left ? t->shape[0] : 1;
-    b.rs = left ? t->shape[0] : t->stride[0];
-    b.cs = left ? t->stride[0] : 1;
-    return b;
-  }
-  int n = b.nb = t->ndim - 2;
-  b.rows = t->shape[n];
-  b.cols = t->shape[n + 1];
-  b.rs = t->stride[n];
-  b.cs = t->stride[n + 1];
-  return b;
-}
-
-static int64_t batch_offset(const batch *b, const int64_t *shape, int nd, int64_t i) {
-  int64_t off = 0;
-  for (int d = nd - 1; d >= 0; d--) {
-    int64_t at = i % shape[d];
-    int k = d - (nd - b->nb);
-    if (k >= 0 && b->t.shape[k] != 1) off += at * b->t.stride[k];
-    i /= shape[d];
-  }
-  return off;
+static blas_matrix blas_of(const ty_matrix *m, const char *p) { return (blas_matrix){p, !ty_by_rows(m), ty_leading(m)}; }
+static bool readable(const ty_matrix *m) {
+  if ((m->rows > 1 && m->rs > INT32_MAX) || (m->cols > 1 && m->cs > INT32_MAX)) return false;      /* BLAS counts in int */
+  return ty_by_rows(m) || ty_by_columns(m);
 }
 
 /* Copies integers to float64, row by row; returns the largest absolute value. */
-static double widened(ty_dtype d, const batch *x, const char *p, double *out) {
+static double widened(ty_dtype d, const ty_matrix *x, const char *p, double *out) {
   const int s = ty_dtype_size[d];
   double most = 0;
   for (int64_t i = 0; i < x->rows; i++)
@@ -253,7 +218,7 @@ static double widened(ty_dtype d, const batch *x, const char *p, double *out) {
 }
 
 /* An integer product in float64, where that is exact, since no sum can reach 2^53. False: nothing was done. */
-static bool exact_in_double(ty_dtype d, const batch *a, const batch *b, const char *pa, const char *pb, char *po) {
+static bool exact_in_double(ty_dtype d, const ty_matrix *a, const ty_matrix *b, const char *pa, const char *pb, char *po) {
   const int64_t m = a->rows, k = a->cols, n = b->cols;
   if ((double)m * (double)n * (double)k < 4096 || TY_MAX(TY_MAX(m, n), k) > INT32_MAX) return false;
   double *x = ty_scratch(sizeof(double) * (size_t)(m * k + k * n + m * n));
@@ -269,7 +234,7 @@ static bool exact_in_double(ty_dtype d, const batch *a, const batch *b, const ch
   return exact;
 }
 
-static void whole_numbers(ty_dtype d, const batch *a, const batch *b, const char *pa, const char *pb, char *po) {
+static void whole_numbers(ty_dtype d, const ty_matrix *a, const ty_matrix *b, const char *pa, const char *pb, char *po) {
   int s = ty_dtype_size[d];
   if (exact_in_double(d, a, b, pa, pb, po)) return;
   for (int64_t i = 0; i < a->rows; i++)
@@ -287,34 +252,31 @@ typedef struct {
   int size, nd;
   int64_t batches, m, n, kk;
   const int64_t *shape;
-  batch x, y;
+  ty_matrix x, y;
   const char *px, *py;
   char *po;
 } products;
 
 static void one_product(const products *w, int64_t i) {
-  const char *p = w->px + batch_offset(&w->x, w->shape, w->nd, i) * w->size, *q = w->py + batch_offset(&w->y, w->shape, w->nd, i) * w->size;
+  const char *p = w->px + ty_matrix_at(&w->x, i, w->shape, w->nd, w->nd) * w->size;
+  const char *q = w->py + ty_matrix_at(&w->y, i, w->shape, w->nd, w->nd) * w->size;
   char *r = w->po + i * w->m * w->n * w->size;
   if (w->k == TY_IN_I64) { whole_numbers(w->d, &w->x, &w->y, p, q, r); return; }
-  matrix u = as_matrix(p, w->m, w->kk, w->x.rs, w->x.cs), v = as_matrix(q, w->kk, w->n, w->y.rs, w->y.cs);
+  const blas_matrix u = blas_of(&w->x, p), v = blas_of(&w->y, q);
   if (w->kk == 0) memset(r, 0, (size_t)(w->m * w->n * w->size));
   else ty_gemm(w->k, u.trans, v.trans, w->m, w->n, w->kk, u.p, u.ld, v.p, v.ld, 0, r, w->n);
 }
 
-static products products_of(batch x, batch y, const ty_tensor *o) {
+static products products_of(ty_matrix x, ty_matrix y, const ty_tensor *o) {
   ty_dtype d = o->dtype;
   products w = {.d = d, .k = ty_loop_type_of(d), .size = ty_dtype_size[d], .nd = TY_MAX(x.nb, y.nb),
                 .batches = 1, .m = x.rows, .n = y.cols, .kk = x.cols, .shape = o->shape, .x = x, .y = y,
-                .px = ty_data(&x.t), .py = ty_data(&y.t), .po = ty_data(o)};
+                .px = ty_data(x.t), .py = ty_data(y.t), .po = ty_data(o)};
   for (int i = 0; i < w.nd; i++) w.batches *= w.shape[i];
-  if (ty_is_float_loop(w.k) && y.nb == 0 && x.nb > 0 && w.m * w.batches <= INT32_MAX && ty_is_contiguous(&x.t)) {
-    /* one product over all rows */
-    w.m *= w.batches;
+  if (ty_is_float_loop(w.k) && w.m * w.batches <= INT32_MAX && ty_one_matrix(&w.x, &y, w.batches)) {
+    w.m = w.x.rows;
     w.batches = 1;
     w.nd = 0;
-    w.x.rows = w.m;
-    w.x.rs = w.kk;
-    w.x.cs = 1;
   }
   return w;
 }
@@ -322,13 +284,13 @@ static products products_of(batch x, batch y, const ty_tensor *o) {
 static ty_status matmul(ty_call *c) {
   ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *ca = NULL, *cb = NULL;
   const ty_loop_type k = ty_loop_type_of(a->dtype);
-  batch x = as_batch(a, true), y = as_batch(b, false);
+  ty_matrix x = ty_matrix_of(a, true), y = ty_matrix_of(b, false);
   if (ty_numel(o) == 0) return TY_OK;
-  if (ty_is_float_loop(k) && !readable(x.rows, x.cols, x.rs, x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = as_batch(ca, true); }
-  if (ty_is_float_loop(k) && !readable(y.rows, y.cols, y.rs, y.cs)) {
+  if (ty_is_float_loop(k) && !readable(&x)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = ty_matrix_of(ca, true); }
+  if (ty_is_float_loop(k) && !readable(&y)) {
     ty_status s = ty_contiguous(c->ctx, b, &cb);
     if (s != TY_OK) { ty_release(ca); return s; }
-    y = as_batch(cb, false);
+    y = ty_matrix_of(cb, false);
   }
   products w = products_of(x, y, o);
   /* threads share the products of a batch; of few or large products, they share each one */
@@ -353,10 +315,14 @@ static ty_status linear(ty_call *c) {
   if (ty_numel(o) == 0) return TY_OK;
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   ty_status s = TY_OK;
-  if (!readable(n, kk, w->stride[0], w->stride[1])) { s = ty_contiguous(c->ctx, w, &cw); w = cw; }
+  ty_matrix weight = ty_matrix_of(w, false);
+  if (!readable(&weight)) {
+    s = ty_contiguous(c->ctx, w, &cw);
+    if (s == TY_OK) weight = ty_matrix_of(cw, false);
+  }
   if (s == TY_OK && b) { s = ty_contiguous(c->ctx, b, &cb); b = cb; }
   if (s == TY_OK) {
-    matrix u = as_matrix(ty_data(w), n, kk, w->stride[0], w->stride[1]);
+    const blas_matrix u = blas_of(&weight, ty_data(weight.t));
     char *dst = ty_data(o);
     const product p = {k, 0, !u.trans, m, n, kk, ty_data(x), kk, u.p, u.ld, 0, dst, n};
     if (!by_dnnl(&p, b ? ty_data(b) : NULL)) {
@@ -379,23 +345,23 @@ static bool bf16_product(ty_call *c) {
   bool lin = c->op->id == TY_OP_linear;
   if (a->dtype != TY_BF16 || b->dtype != TY_BF16 || ty_numel(o) == 0 || ty_numel(a) == 0 || (!lin && c->op->id != TY_OP_matmul))
     return false;
-  batch x = as_batch(a, true), y = as_batch(b, false);
+  ty_matrix x = ty_matrix_of(a, true), y = ty_matrix_of(b, false);
   if (lin) {
     bias = c->in[2].t;
-    y = (batch){.t = *b, .rows = b->shape[1], .cols = b->shape[0], .rs = b->stride[1], .cs = b->stride[0]};
+    y = ty_matrix_turned(y);
     if (bias && !ty_is_contiguous(bias)) return false;
   }
   products w = products_of(x, y, o);
-  if (!readable(w.x.rows, w.x.cols, w.x.rs, w.x.cs) || !readable(y.rows, y.cols, y.rs, y.cs)) return false;
-  matrix u = as_matrix(NULL, w.m, w.kk, w.x.rs, w.x.cs), v = as_matrix(NULL, w.kk, w.n, y.rs, y.cs);
+  if (!readable(&w.x) || !readable(&y)) return false;
+  const blas_matrix u = blas_of(&w.x, NULL), v = blas_of(&y, NULL);
   ty_product p = {.batch = w.batches, .m = w.m, .n = w.n, .k = w.kk, .a = w.px, .b = w.py,
     .bias = bias ? ty_data(bias) : NULL, .c = w.po, .ldc = w.n, .bf16 = true};
   if (w.batches > 1) {
-    p.sa[0] = batch_offset(&x, w.shape, w.nd, 1);
-    p.sb[0] = batch_offset(&y, w.shape, w.nd, 1);
+    p.sa[0] = ty_matrix_at(&x, 1, w.shape, w.nd, w.nd);
+    p.sb[0] = ty_matrix_at(&y, 1, w.shape, w.nd, w.nd);
     if (p.sa[0] < 0 || p.sb[0] < 0) return false;
     for (int64_t i = 2; i < w.batches; i++)
-      if (batch_offset(&x, w.shape, w.nd, i) != i * p.sa[0] || batch_offset(&y, w.shape, w.nd, i) != i * p.sb[0]) return false;
+      if (ty_matrix_at(&x, i, w.shape, w.nd, w.nd) != i * p.sa[0] || ty_matrix_at(&y, i, w.shape, w.nd, w.nd) != i * p.sb[0]) return false;
   }
   p.sa[1] = u.trans ? 1 : u.ld;
   p.sa[2] = u.trans ? u.ld : 1;
@@ -424,10 +390,10 @@ static bool few_rows(const ty_call *c) {
   const bool lin = c->op->id != TY_OP_matmul;
   const ty_dtype d = o->dtype;
   if (a->dtype != d || b->dtype != d || ty_numel(o) == 0) return false;
-  batch x = as_batch(a, true), y = as_batch(b, false);
+  ty_matrix x = ty_matrix_of(a, true), y = ty_matrix_of(b, false);
   if (lin) {
     bias = c->in[2].t;
-    y = (batch){.t = *b, .rows = b->shape[1], .cols = b->shape[0], .rs = b->stride[1], .cs = b->stride[0]};
+    y = ty_matrix_turned(y);
     if (bias && (bias->dtype != d || !ty_is_contiguous(bias))) return false;
   }
   const products w = products_of(x, y, o);
@@ -487,7 +453,7 @@ static ty_status weight_gradient(ty_call *c) {
 /* BLAS counts rows and columns in int. */
 static ty_status run(ty_call *c) {
   const bool lin = c->op->id == TY_OP_linear || c->op->id == TY_OP_linear_relu;
-  const batch x = as_batch(c->in[0].t, true), y = as_batch(c->in[1].t, lin);
+  const ty_matrix x = ty_matrix_of(c->in[0].t, true), y = ty_matrix_of(c->in[1].t, lin);
   const int64_t rows = lin && c->in[0].t->ndim ? ty_numel(c->in[0].t) / TY_MAX(x.cols, 1) : x.rows;
   if (TY_MAX(TY_MAX(rows, x.cols), TY_MAX(y.rows, y.cols)) > INT32_MAX)
     return ty_fail(c, "a product of %lldx%lld and %lldx%lld: at most 2^31 - 1 rows and columns", (long long)rows, (long long)x.cols,

@@ -5,29 +5,10 @@
  * are contiguous. */
 #include <string.h>
 #include "blas.h"
-
-/* A matrix, or a batch of nb dims of them; rs, cs: strides of rows and columns. */
-typedef struct { const ty_tensor *t; int nb; int64_t rows, cols, rs, cs; } matrix;
-
-static matrix matrix_of(const ty_tensor *t, bool left) {
-  matrix m = {.t = t, .nb = TY_MAX(t->ndim - 2, 0)};
-  if (t->ndim == 1) {
-    m.rows = left ? 1 : t->shape[0];
-    m.cols = left ? t->shape[0] : 1;
-    m.rs = left ? t->shape[0] : t->stride[0];
-    m.cs = left ? t->stride[0] : 1;
-  } else {
-    m.rows = t->shape[m.nb]; m.rs = t->stride[m.nb];
-    m.cols = t->shape[m.nb + 1]; m.cs = t->stride[m.nb + 1];
-  }
-  return m;
-}
-
-static bool plain(const matrix *m) { return (m->cols <= 1 || m->cs == 1) && (m->rows <= 1 || m->rs >= TY_MAX(m->cols, 1)); }
-static bool turned(const matrix *m) { return (m->rows <= 1 || m->rs == 1) && (m->cols <= 1 || m->cs >= TY_MAX(m->rows, 1)); }
+#include "matrices.h"
 
 /* The single step from each matrix to the next over the batch dims from .. nd - 1; -1: there is none. shape: the result's batch dims. */
-static int64_t step_of(const matrix *m, const int64_t *shape, int from, int nd) {
+static int64_t step_of(const ty_matrix *m, const int64_t *shape, int from, int nd) {
   int64_t step = -1, inner = 1;
   for (int d = nd - 1; d >= from; d--) {
     if (shape[d] == 1) continue;
@@ -41,7 +22,7 @@ static int64_t step_of(const matrix *m, const int64_t *shape, int from, int nd) 
 }
 
 /* Whether one matrix is used for several of the batch: a copy would repeat it. */
-static bool repeats(const matrix *m, const int64_t *shape, int nd) {
+static bool repeats(const ty_matrix *m, const int64_t *shape, int nd) {
   for (int d = 0; d < nd; d++) {
     const int k = d - (nd - m->nb);
     if (shape[d] > 1 && (k < 0 || m->t->shape[k] == 1 || m->t->stride[k] == 0)) return true;
@@ -50,10 +31,10 @@ static bool repeats(const matrix *m, const int64_t *shape, int nd) {
 }
 
 /* Replaces m by a contiguous copy, *copy, where that makes the batch one product. */
-static ty_status gather(ty_call *c, matrix *m, bool left, const int64_t *shape, int nd, ty_tensor **copy) {
+static ty_status gather(ty_call *c, ty_matrix *m, bool left, const int64_t *shape, int nd, ty_tensor **copy) {
   if (step_of(m, shape, 0, nd) >= 0 || repeats(m, shape, nd) || *copy) return TY_OK;
   TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)m->t, copy));
-  *m = matrix_of(*copy, left);
+  *m = ty_matrix_of(*copy, left);
   return TY_OK;
 }
 
@@ -80,40 +61,30 @@ ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sum
 }
 
 /* Replaces m by a contiguous copy, *copy, unless BLAS can read it as it is. */
-static ty_status readable(ty_call *c, matrix *m, bool left, ty_tensor **copy) {
-  if (plain(m) || turned(m)) return TY_OK;
+static ty_status readable(ty_call *c, ty_matrix *m, bool left, ty_tensor **copy) {
+  if (ty_by_rows(m) || ty_by_columns(m)) return TY_OK;
   TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)m->t, copy));
-  *m = matrix_of(*copy, left);
+  *m = ty_matrix_of(*copy, left);
   return TY_OK;
 }
 
-/* Where matrix i of the batch dims 0 .. outer - 1 of shape begins in m's memory. */
-static int64_t place_of(const matrix *m, int64_t i, const int64_t *shape, int outer, int nd) {
-  int64_t at = 0;
-  for (int d = outer - 1; d >= 0; i /= shape[d--]) {
-    const int k = d - (nd - m->nb);
-    if (k >= 0 && m->t->shape[k] != 1) at += i % shape[d] * m->t->stride[k];
-  }
-  return at;
-}
-
 /* Does the product p of x and y, with the fewest calls; the result has the batch dims shape. *sums: whether row_sums are written. */
-static ty_status multiply_all(ty_call *c, int gpu, ty_k_product *p, const matrix *x, const matrix *y, const int64_t *shape, int nd,
+static ty_status multiply_all(ty_call *c, int gpu, ty_k_product *p, const ty_matrix *x, const ty_matrix *y, const int64_t *shape, int nd,
   bool *sums) {
   const int64_t item = ty_dtype_size[p->dtype], each = p->m * p->n * item, all = p->batch;
   char *const o = p->c;
   int outer = 0;                           /* batch dims that are looped over here; the others are one product */
-  p->ta = !plain(x);
-  p->tb = !plain(y);
-  p->lda = TY_MAX(p->ta ? x->cs : x->rs, p->ta ? x->rows : x->cols);
-  p->ldb = TY_MAX(p->tb ? y->cs : y->rs, p->tb ? y->rows : y->cols);
+  p->ta = !ty_by_rows(x);
+  p->tb = !ty_by_rows(y);
+  p->lda = ty_leading(x);
+  p->ldb = ty_leading(y);
   if (all == 1) outer = nd;
   while (outer < nd && (step_of(x, shape, outer, nd) < 0 || step_of(y, shape, outer, nd) < 0)) p->batch /= shape[outer++];
   p->stride_a = step_of(x, shape, outer, nd);
   p->stride_b = step_of(y, shape, outer, nd);
   for (int64_t i = 0; i < all / p->batch; i++) {
-    p->a = (const char *)ty_data(x->t) + place_of(x, i, shape, outer, nd) * item;
-    p->b = (const char *)ty_data(y->t) + place_of(y, i, shape, outer, nd) * item;
+    p->a = (const char *)ty_data(x->t) + ty_matrix_at(x, i, shape, outer, nd) * item;
+    p->b = (const char *)ty_data(y->t) + ty_matrix_at(y, i, shape, outer, nd) * item;
     p->c = o + i * p->batch * each;
     TY_TRY(ty_cuda_multiply(c, gpu, p, sums));
   }
@@ -123,7 +94,7 @@ static ty_status multiply_all(ty_call *c, int gpu, ty_k_product *p, const matrix
 /* sums: NULL, or gets the sums of a's rows, of a single product */
 static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, const ty_tensor *bias, bool relu, const ty_tensor *sums) {
   const ty_tensor *o = c->out[0];
-  matrix x = matrix_of(a, true), y = matrix_of(b, false);
+  ty_matrix x = ty_matrix_of(a, true), y = ty_matrix_of(b, false);
   const int nd = TY_MAX(x.nb, y.nb);
   ty_tensor *ca = NULL, *cb = NULL, *cbias = NULL;
   ty_k_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o),
@@ -135,10 +106,8 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
   for (int i = 0; i < nd; i++) p.batch *= o->shape[i];
   ty_status s = readable(c, &x, true, &ca);
   if (s == TY_OK) s = readable(c, &y, false, &cb);
-  if (s == TY_OK && y.nb == 0 && x.nb > 0 && ty_is_contiguous(x.t)) {   /* one product over all rows */
-    p.m = x.rows = x.rows * p.batch;
-    x.rs = x.cols;
-    x.nb = 0;
+  if (s == TY_OK && ty_one_matrix(&x, &y, p.batch)) {
+    p.m = x.rows;
     p.batch = 1;
   }
   if (s == TY_OK && bias) s = ty_contiguous(c->ctx, (ty_tensor *)bias, &cbias);
