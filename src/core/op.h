@@ -117,8 +117,11 @@ void ty_optim_settings_of(const ty_call *c, struct ty_optim_settings *out);    /
 typedef struct { ty_recurrent_kind kind; int gates, kept; bool reverse; int64_t steps, n, h; } ty_recurrence;
 ty_recurrence ty_recurrence_of(const ty_call *c);
 /* The windows of a convolution or a pool, forward or backward, over the last two dims. kernel: pools only; 0 where the sizes
-   decide the windows (adaptive). */
-typedef struct { int64_t kernel[2], stride[2], padding[2], dilation[2], groups, divisor; bool ceil_mode, include_pad; } ty_windows;
+   decide the windows (adaptive). max, back: a pool of maxima; a pool's gradient. */
+typedef struct {
+  int64_t kernel[2], stride[2], padding[2], dilation[2], groups, divisor;
+  bool ceil_mode, include_pad, max, back;
+} ty_windows;
 ty_windows ty_windows_of(const ty_call *c);
 /* The options of any op of grid_sample or interpolate. */
 typedef struct { int mode, padding; bool corners; double factor[2]; } ty_sampling_options;

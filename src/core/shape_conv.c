@@ -31,11 +31,14 @@ ty_windows ty_windows_of(const ty_call *c) {
     case TY_OP_conv2d_backward_input: CONVOLUTION(conv2d_backward_input); break;
     case TY_OP_conv2d_backward_weight: CONVOLUTION(conv2d_backward_weight); break;
     case TY_OP_max_pool2d_indices: case TY_OP_max_pool2d_values:
-      POOL(max_pool2d_indices); pair(w.dilation, AT(max_pool2d_indices, dilation)); break;
-    case TY_OP_max_pool2d_backward: POOL(max_pool2d_backward); pair(w.dilation, AT(max_pool2d_backward, dilation)); break;
+      w.max = true; POOL(max_pool2d_indices); pair(w.dilation, AT(max_pool2d_indices, dilation)); break;
+    case TY_OP_max_pool2d_backward:
+      w.max = w.back = true; POOL(max_pool2d_backward); pair(w.dilation, AT(max_pool2d_backward, dilation)); break;
     case TY_OP_avg_pool2d: MEAN(avg_pool2d); break;
-    case TY_OP_avg_pool2d_backward: MEAN(avg_pool2d_backward); break;
-    default: break;                        /* adaptive */
+    case TY_OP_avg_pool2d_backward: w.back = true; MEAN(avg_pool2d_backward); break;
+    case TY_OP_adaptive_max_pool2d_indices: w.max = true; break;
+    case TY_OP_adaptive_avg_pool2d_backward: w.back = true; break;
+    default: break;
   }
   return w;
 #undef AT

@@ -190,13 +190,12 @@ static bool is_last(const ty_call *c) {
 }
 
 static ty_status run(ty_call *c) {
-  const int id = c->op->id;
-  job w = {.last = is_last(c), .max = id == TY_OP_max_pool2d_backward || id == TY_OP_max_pool2d_values || c->op->nout > 1,
-    .back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward};
+  const ty_windows v = ty_windows_of(c);
+  job w = {.last = is_last(c), .max = v.max, .back = v.back};
   ty_status (*const laid_out)(ty_ctx *, ty_tensor *, ty_tensor **) = w.last ? ty_channels_last : ty_contiguous;
   ty_tensor *in, *idx = NULL;
   TY_TRY(laid_out(c->ctx, c->in[0].t, &in));
-  ty_status s = id == TY_OP_max_pool2d_backward ? laid_out(c->ctx, c->in[1].t, &idx) : TY_OK;
+  ty_status s = v.max && v.back ? laid_out(c->ctx, c->in[1].t, &idx) : TY_OK;
   if (s == TY_OK && w.back) s = pool(c, &w, c->out[0], in, idx);
   else if (s == TY_OK) s = pool(c, &w, in, c->out[0], c->op->nout > 1 ? c->out[1] : NULL);
   ty_release(in);
