@@ -93,7 +93,7 @@ typedef struct {
   void (*products[2])(void *o, int64_t os, const void *a, int64_t as, const void *b, int64_t bs, int64_t n, double sign);
 } ty_fourier_loops;
 /* o = a b + beta o, m x n, where b has rows of ldb elements, or, turned, columns (product_loops.c). ar, ac: elements from one row of a
- * to the next, and from one column to the next. k is at most TY_SMALL_K. */
+ * to the next, and from one column to the next. k is at most TY_SMALL_K; for dot_products it may be any, b is turned, and ac is 1. */
 #define TY_SMALL_K 128
 typedef struct {
   int64_t m, n, k;
@@ -181,7 +181,7 @@ typedef struct {
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
   ty_loop sign[2];                         /* on 16-bit floats: neg, abs */
   const ty_pool_loop (*pool)[2];
-  const ty_product_loop *product;
+  const ty_product_loop *product, *dot_products;
   const ty_column_loops *columns;
   const ty_sample_loops *sample;
   const ty_depthwise_loops *depthwise;

@@ -391,7 +391,7 @@ static void normal(float *restrict out, const uint32_t *restrict words, int64_t 
 extern const ty_pool_loop PASTE(ty_pool_loops_, TY_ISA)[TY_POOL_LOOPS][2];
 extern const ty_column_loops PASTE(ty_column_loops_, TY_ISA);
 extern const ty_sample_loops PASTE(ty_sample_loops_, TY_ISA);
-extern const ty_product_loop PASTE(ty_product_loops_, TY_ISA)[2];
+extern const ty_product_loop PASTE(ty_product_loops_, TY_ISA)[2], PASTE(ty_dot_loops_, TY_ISA)[2];
 extern const ty_depthwise_loops PASTE(ty_depthwise_loops_, TY_ISA);
 extern const ty_fourier_loops PASTE(ty_fourier_loops_, TY_ISA);
 extern const ty_distance_loops PASTE(ty_distance_loops_, TY_ISA);
@@ -486,7 +486,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .sample = &PASTE(ty_sample_loops_, TY_ISA),
   .distance = &PASTE(ty_distance_loops_, TY_ISA),
   .matrix = &PASTE(ty_matrix_loops_, TY_ISA),
-  .product = PASTE(ty_product_loops_, TY_ISA),
+  .product = PASTE(ty_product_loops_, TY_ISA), .dot_products = PASTE(ty_dot_loops_, TY_ISA),
   .depthwise = &PASTE(ty_depthwise_loops_, TY_ISA),
   .fourier = &PASTE(ty_fourier_loops_, TY_ISA),
 };

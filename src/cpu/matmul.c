@@ -89,20 +89,17 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
   return p;
 }
 
-/* With a transposed B, as a linear layer's weight is, oneDNN takes up to AT_ONCE rows of A at full speed. With more rows its AVX-512
- * kernels reach a third to nine tenths of that. So a few more rows are multiplied in parts; for many rows, B is transposed first if it has
- * few columns, or if its rows lie a power of 2 apart, which puts them into the same few cache sets (bench/results/cpu_history.md). */
+/* With a transposed B, as a linear layer's weight is, oneDNN's AVX-512 kernels copy it first, which for up to FEW rows of A takes longer
+ * than the product. So few rows are multiplied by dot products, which read B once, where it lies; for many rows, B is transposed first if
+ * it has few columns (bench/results/cpu_history.md). */
 #define AT_ONCE 15
+#define FEW 32
 bool ty_gemm_prefers_turned(ty_loop_type k, int64_t m) { return k == TY_IN_F32 && m > AT_ONCE && !ty_dnnl_avx2(); }
 static bool against_turned(const product *p) {
-  return p->tb && ty_gemm_prefers_turned(p->k, p->m) && multiplications(p) >= FOR_DNNL_TURNED;
+  return p->k == TY_IN_F32 && p->tb && !ty_dnnl_avx2() && multiplications(p) >= FOR_DNNL_TURNED;
 }
-static bool parts_pay(const product *p) {
-  return against_turned(p) && p->m <= (p->ldb % 256 ? 20 : 32) && p->kk >= 512 && p->n >= 64;
-}
-static bool turning_pays(const product *p) {
-  return against_turned(p) && p->kk >= 256 && (p->n <= 64 || (p->n <= 512 && p->ldb % 512 == 0));
-}
+static bool dots_pay(const product *p) { return against_turned(p) && !p->ta && p->m >= 4 && p->m <= FEW; }
+static bool turning_pays(const product *p) { return against_turned(p) && p->m > AT_ONCE && p->kk >= 256 && p->n <= 64; }
 
 /* Whether AVX2's kernels take twice OpenBLAS's time, as where they read down columns whose elements are a multiple of 2 KB apart, in the
  * same few cache sets. Where m and n are large they copy the columns first; 0.0038 is oneDNN's own threshold for that. */
@@ -124,12 +121,10 @@ static bool is_small(const product *p) {
 /* One product: by this thread alone inside parallel work, else by BLAS's threads. */
 static void multiply(const product *p) {
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
-  if (alone && parts_pay(p)) {
-    const int64_t parts = (p->m + AT_ONCE - 1) / AT_ONCE;
-    for (int64_t i = 0; i < parts; i++) {
-      const product part = part_of(*p, true, p->m * i / parts, p->m * (i + 1) / parts);
-      multiply(&part);
-    }
+  const ty_small_product by_loops = {.m = p->m, .n = p->n, .k = p->kk, .a = p->a, .ar = p->ta ? 1 : p->lda, .ac = p->ta ? p->lda : 1,
+                                     .b = p->b, .ldb = p->ldb, .turned = p->tb, .beta = p->beta, .o = p->c, .ldo = p->ldc};
+  if (dots_pay(p)) {
+    ty_cpu_loops()->dot_products[p->k](&by_loops);
     return;
   }
   float *b = turning_pays(p) ? ty_scratch(sizeof *b * (size_t)(p->kk * p->n)) : NULL;
@@ -146,9 +141,7 @@ static void multiply(const product *p) {
   if (p->m == 1 && p->n == 1) { dot(p); return; }
   if (p->k == TY_IN_F64 && (p->m == 1 || p->n == 1)) { by_vector(p); return; }
   if (is_small(p)) {
-    const ty_small_product q = {.m = p->m, .n = p->n, .k = p->kk, .a = p->a, .ar = p->ta ? 1 : p->lda, .ac = p->ta ? p->lda : 1,
-                                .b = p->b, .ldb = p->ldb, .turned = p->tb, .beta = p->beta, .o = p->c, .ldo = p->ldc};
-    ty_cpu_loops()->product[p->k](&q);
+    ty_cpu_loops()->product[p->k](&by_loops);
     return;
   }
   if (alone && dnnl_pays(p) && ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb,
@@ -164,7 +157,7 @@ static void multiply(const product *p) {
 
 /* By a primitive of oneDNN, which shares its work among the threads; false: nothing was done. */
 static bool by_dnnl(const product *p, const void *bias) {
-  if (p->k != TY_IN_F32 || (p->beta != 0 && p->beta != 1) || multiplications(p) < TO_SHARE || TY_MIN(p->m, p->n) < PART ||
+  if (p->k != TY_IN_F32 || (p->beta != 0 && p->beta != 1) || multiplications(p) < TO_SHARE || TY_MIN(p->m, p->n) < PART || dots_pay(p) ||
       omp_in_parallel() || ty_get_num_threads() == 1)
     return false;
   const ty_product q = {.batch = 1, .m = p->m, .n = p->n, .k = p->kk, .a = p->a, .b = p->b, .bias = bias, .c = p->c,

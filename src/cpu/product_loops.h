@@ -15,6 +15,18 @@ TY_INLINE void FN(give)(T *p, FN(vector) v, int64_t n) {
 }
 #endif
 
+/* The sums of some vectors' elements. */
+TY_INLINE void FN(totals)(T *o, const FN(vector) *v, int n) {
+#ifdef __AVX512F__
+  if (n == 4) { FN(four_totals)(o, v); return; }
+#endif
+  for (int c = 0; c < n; c++) {
+    T s = 0;
+    for (int l = 0; l < LANES; l++) s += v[c][l];
+    o[c] = s;
+  }
+}
+
 /* rows x `vectors` vectors of o, from row i and column j on, of which `width` columns exist; b: rows of ldb elements, from column j on. */
 TY_INLINE void FN(tile)(const int rows, const int vectors, const bool parts, const ty_small_product *p, const T *b, int64_t ldb, int64_t i,
   int64_t j, int64_t width) {
@@ -78,5 +90,62 @@ static void FN(product)(const ty_small_product *p) {
       default: FN(panel)(1, false, p, b, ldb, j, n);
     }
   }
+}
+
+/* rows rows of a, from row i on, times `columns` rows of b, from row j on, which all lie along k. next: what is read after b. */
+TY_INLINE void FN(dot_tile)(const int rows, const int columns, const ty_small_product *p, int64_t i, int64_t j, const T *next) {
+  FN(vector) sum[DOT_ROWS][DOT_COLUMNS], at[DOT_COLUMNS];
+  const T *a = (const T *)p->a + i * p->ar, *b = (const T *)p->b + j * p->ldb;
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; r++)
+    for (int c = 0; c < columns; c++) sum[r][c] = (FN(vector)){0};
+  int64_t e = 0;
+  for (; e + LANES <= p->k; e += LANES) {
+    for (int c = 0; c < columns; c++) {
+      at[c] = FN(take)(b + c * p->ldb + e, LANES);
+      if (next) __builtin_prefetch(next + c * p->ldb + e, 0, 2);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+      const FN(vector) by = FN(take)(a + r * p->ar + e, LANES);
+      for (int c = 0; c < columns; c++) sum[r][c] += by * at[c];
+    }
+  }
+  if (e < p->k) {
+    for (int c = 0; c < columns; c++) at[c] = FN(take)(b + c * p->ldb + e, p->k - e);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+      const FN(vector) by = FN(take)(a + r * p->ar + e, p->k - e);
+      for (int c = 0; c < columns; c++) sum[r][c] += by * at[c];
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; r++) {
+    T *o = (T *)p->o + (i + r) * p->ldo + j, whole[DOT_COLUMNS];
+    FN(totals)(whole, sum[r], columns);
+    for (int c = 0; c < columns; c++) o[c] = p->beta == 0 ? whole[c] : whole[c] + (T)p->beta * o[c];
+  }
+}
+
+TY_INLINE void FN(dot_panel)(const int columns, const ty_small_product *p, int64_t j) {
+  const int64_t tiles = (p->m + DOT_ROWS - 1) / DOT_ROWS;
+  for (int64_t t = 0; t < tiles; t++) {
+    const int64_t i = p->m * t / tiles;
+    const T *next = t == tiles - 1 && j + 2 * DOT_COLUMNS <= p->n ? (const T *)p->b + (j + DOT_COLUMNS) * p->ldb : NULL;
+#define ROWS(n) case n: FN(dot_tile)(n, columns, p, i, j, next); break;
+    switch (p->m * (t + 1) / tiles - i) {
+      ROWS(1) ROWS(2) ROWS(3)
+#if DOT_ROWS > 3
+      ROWS(4) ROWS(5) ROWS(6)
+#endif
+    }
+#undef ROWS
+  }
+}
+
+static void FN(dot_products)(const ty_small_product *p) {
+  int64_t j = 0;
+  for (; j + DOT_COLUMNS <= p->n; j += DOT_COLUMNS) FN(dot_panel)(DOT_COLUMNS, p, j);
+  for (; j < p->n; j++) FN(dot_panel)(1, p, j);
 }
 #undef LANES
