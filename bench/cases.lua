@@ -234,6 +234,8 @@ if (arg[0] or ""):find("cases%.lua$") then
   tycho.manual_seed(1)
   local steps = {cnn = cnn_step, gpt = gpt_step}
   local fn = not steps[which] and cases[tonumber(which)][2]()
+  local began = core.now()
+  while fn and core.now() - began < 1 do fn() end            -- memory is touched for the first time
   for _ in io.lines() do
     pipe:write(("%.12g\n"):format(fn and time(fn) or grown_by(steps[which])))
     pipe:flush()

@@ -286,6 +286,9 @@ def grown_by(step):
 out, which = open(sys.argv[2], "w"), sys.argv[3]
 steps = {"cnn": cnn_step, "gpt": gpt_step}
 fn = None if which in steps else cases[int(which) - 1]()
+began = time.perf_counter()
+while fn and time.perf_counter() - began < 1:                # memory is touched for the first time
+    fn()
 for _ in sys.stdin:
     out.write("%.12g\n" % (timed(fn) if fn else grown_by(steps[which])))
     out.flush()
