@@ -25,8 +25,8 @@ local function require_ms()
   return median(list)
 end
 
--- Starts a program that answers each line of its input; gives a function that asks it, and one that ends it.
-local function worker(program, which)
+-- Starts a program that answers each line of its input for a case; gives a function that asks it, and one that ends it.
+local function worker(program, which, name)
   local fifo = os.tmpname()
   os.remove(fifo)
   os.execute("mkfifo " .. fifo)
@@ -36,7 +36,7 @@ local function worker(program, which)
   return function()
     to:write("\n")
     to:flush()
-    return tonumber(from:read("*l"))
+    return tonumber((assert(from:read("*l"), name .. ": no answer from " .. program)))
   end, function()
     to:close()
     from:close()
@@ -61,9 +61,9 @@ local function row(name, format, scale, ours, peers, spread)
 end
 for k, c in ipairs(dofile(here .. "/cases.lua")) do
   if not options.only or c[1]:find(options.only, 1, true) then
-    local ask, finish = worker(mine, k)
+    local ask, finish = worker(mine, k, c[1])
     local ask_peer, finish_peer
-    if theirs then ask_peer, finish_peer = worker(theirs, k) end
+    if theirs then ask_peer, finish_peer = worker(theirs, k, c[1]) end
     local a, b, ratios = {}, {}, {}
     for r = 1, options.rounds do
       a[r] = ask()
@@ -81,7 +81,7 @@ for k, c in ipairs(dofile(here .. "/cases.lua")) do
 end
 for _, name in ipairs(options.only and {} or {"cnn", "gpt"}) do
   local function grown(program)
-    local ask, finish = worker(program, name)
+    local ask, finish = worker(program, name, name)
     local n = ask()
     finish()
     return n

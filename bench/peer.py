@@ -1,6 +1,8 @@
 """cases.lua's peer: the same list in the same order. For each line of its input writes the seconds that a call of PyTorch takes:
   python3 bench/peer.py THREADS PIPE NUMBER         (NUMBER cnn or gpt: the bytes by which 30 steps of that model grow the process)"""
 import os, re, sys, time
+
+out, which = open(sys.argv[2], "w"), sys.argv[3]             # first: bench.lua waits for it
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -283,7 +285,6 @@ def grown_by(step):
     return (kilobytes("VmHWM") - before) * 1024
 
 
-out, which = open(sys.argv[2], "w"), sys.argv[3]
 steps = {"cnn": cnn_step, "gpt": gpt_step}
 fn = None if which in steps else cases[int(which) - 1]()
 began = time.perf_counter()

@@ -280,12 +280,12 @@ end
 function helper.compiled(f, i) return f:report()[i or 1].compiled end
 
 -- What a Lua program prints, run by itself, on the CPU.
-function helper.printed(program)
+function helper.printed(program, settings)
   local path = os.tmpname()
   local f = assert(io.open(path, "w"))
   f:write(program)
   f:close()
-  local p = assert(io.popen("TYCHO_TEST_DEVICE= luajit " .. path .. " 2>&1"))
+  local p = assert(io.popen((settings or "") .. " TYCHO_TEST_DEVICE= luajit " .. path .. " 2>&1"))
   local text = p:read "*a"
   p:close()
   os.remove(path)

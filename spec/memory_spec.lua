@@ -70,7 +70,10 @@ describe("memory", function()
   end)
 
   it("collects results soon where nothing is recorded, also those of functions made of ops #cpu", function()
-    local text = helper.printed [[
+    local library = os.tmpname() .. ".so"
+    finally(function() os.remove(library) end)
+    assert.equal(0, os.execute("gcc -shared -fPIC -o " .. library .. " spec/fixtures/cache_size.c -ldl"))
+    local program = [[
       local tycho = require "tycho"
       local allocated = require("tycho.core").allocated
       local x, w = tycho.zeros(1024, 1024), tycho.ones(1024)         -- 4 MB; Lua's heap is small here
@@ -80,7 +83,10 @@ describe("memory", function()
         for _ = 1, 60 do fn() most = math.max(most, allocated()) end
         print(most < 2 ^ 26 or most)
       end]]
-    assert.equal("true\ntrue\n", text)
+    for _, cache in ipairs {0, 6 * 2 ^ 20, 2 ^ 25, 2 ^ 29} do      -- 0: unknown
+      local settings = ("CACHE_SIZE=%d LD_PRELOAD=$LD_PRELOAD:%s"):format(cache, library)
+      assert.equal("true\ntrue\n", helper.printed(program, settings), cache)
+    end
   end)
 
   it("forgets a burst of memory that has been collected #cpu", function()

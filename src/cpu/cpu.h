@@ -93,7 +93,8 @@ typedef struct {
   void (*products[2])(void *o, int64_t os, const void *a, int64_t as, const void *b, int64_t bs, int64_t n, double sign);
 } ty_fourier_loops;
 /* o = a b + beta o, m x n, where b has rows of ldb elements, or, turned, columns (product_loops.c). ar, ac: elements from one row of a
- * to the next, and from one column to the next. k is at most TY_SMALL_K; for dot_products it may be any, b is turned, and ac is 1. */
+ * to the next, and from one column to the next. k is at most TY_SMALL_K. dot_products: k may be any, but b must be turned,
+ * and ac 1. */
 #define TY_SMALL_K 128
 typedef struct {
   int64_t m, n, k;
@@ -257,7 +258,8 @@ void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, c
   int64_t ldb, double beta, void *c, int64_t ldc);
 /* Whether many products of m rows with the same transposed B are faster once B itself has been transposed. */
 bool ty_gemm_prefers_turned(ty_loop_type k, int64_t m);
-bool ty_dnnl_avx2(void);                                     /* oneDNN uses its AVX2 kernels here, which have other strengths */
+bool ty_dnnl_avx2(void);                 /* oneDNN uses its AVX2 kernels here, which have other strengths */
+bool ty_dnnl_avx512(void);               /* the same of AVX-512 */
 /* By oneDNN; false: nothing was done, the caller has to do it otherwise. In the calling thread alone, with its signals held back: for
  * parallel work, or where there is one thread. */
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,

@@ -299,7 +299,8 @@ static bool uses(unsigned isa) {
   if (!known) known = (unsigned)dnnl_get_effective_cpu_isa();
   return (known & isa) == isa;
 }
-bool ty_dnnl_avx2(void) { return uses(dnnl_cpu_isa_avx2) && !uses(dnnl_cpu_isa_avx512_core); }
+bool ty_dnnl_avx512(void) { return uses(dnnl_cpu_isa_avx512_core); }
+bool ty_dnnl_avx2(void) { return uses(dnnl_cpu_isa_avx2) && !ty_dnnl_avx512(); }
 
 static bool ready(void) {
   if (!engine && (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success ||

@@ -89,17 +89,18 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
   return p;
 }
 
-/* With a transposed B, as a linear layer's weight is, oneDNN's AVX-512 kernels copy it first, which for up to FEW rows of A takes longer
- * than the product. So few rows are multiplied by dot products, which read B once, where it lies; for many rows, B is transposed first if
- * it has few columns (bench/results/cpu_history.md). */
+/* With a transposed B, as a linear layer's weight is, BLAS and oneDNN copy it first, which for few rows of A takes longer than the product.
+ * So 4 to dot_rows() rows are multiplied by dot products, which read B once, where it lies. With more than AT_ONCE rows oneDNN's AVX-512
+ * kernels reach a third to nine tenths of their speed: B is transposed first if it has few columns (bench/results/cpu_history.md). */
 #define AT_ONCE 15
-#define FEW 32
+static int dot_rows(void) { return ty_dnnl_avx512() ? 32 : ty_dnnl_avx2() ? 8 : 0; }
 bool ty_gemm_prefers_turned(ty_loop_type k, int64_t m) { return k == TY_IN_F32 && m > AT_ONCE && !ty_dnnl_avx2(); }
-static bool against_turned(const product *p) {
-  return p->k == TY_IN_F32 && p->tb && !ty_dnnl_avx2() && multiplications(p) >= FOR_DNNL_TURNED;
+static bool dots_pay(const product *p) {
+  return p->tb && !p->ta && p->m >= 4 && p->m <= dot_rows() && multiplications(p) >= FOR_DNNL_TURNED;
 }
-static bool dots_pay(const product *p) { return against_turned(p) && !p->ta && p->m >= 4 && p->m <= FEW; }
-static bool turning_pays(const product *p) { return against_turned(p) && p->m > AT_ONCE && p->kk >= 256 && p->n <= 64; }
+static bool turning_pays(const product *p) {
+  return p->tb && ty_gemm_prefers_turned(p->k, p->m) && multiplications(p) >= FOR_DNNL_TURNED && p->kk >= 256 && p->n <= 64;
+}
 
 /* Whether AVX2's kernels take twice OpenBLAS's time, as where they read down columns whose elements are a multiple of 2 KB apart, in the
  * same few cache sets. Where m and n are large they copy the columns first; 0.0038 is oneDNN's own threshold for that. */
@@ -118,15 +119,14 @@ static bool is_small(const product *p) {
     p->n > 2 && (!p->tb || p->m >= 16 || p->n <= 16);
 }
 
+static ty_small_product by_loops(const product *p) {
+  return (ty_small_product){.m = p->m, .n = p->n, .k = p->kk, .a = p->a, .ar = p->ta ? 1 : p->lda, .ac = p->ta ? p->lda : 1,
+                            .b = p->b, .ldb = p->ldb, .turned = p->tb, .beta = p->beta, .o = p->c, .ldo = p->ldc};
+}
+
 /* One product: by this thread alone inside parallel work, else by BLAS's threads. */
 static void multiply(const product *p) {
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
-  const ty_small_product by_loops = {.m = p->m, .n = p->n, .k = p->kk, .a = p->a, .ar = p->ta ? 1 : p->lda, .ac = p->ta ? p->lda : 1,
-                                     .b = p->b, .ldb = p->ldb, .turned = p->tb, .beta = p->beta, .o = p->c, .ldo = p->ldc};
-  if (dots_pay(p)) {
-    ty_cpu_loops()->dot_products[p->k](&by_loops);
-    return;
-  }
   float *b = turning_pays(p) ? ty_scratch(sizeof *b * (size_t)(p->kk * p->n)) : NULL;
   if (b) {
     product q = *p;
@@ -141,7 +141,8 @@ static void multiply(const product *p) {
   if (p->m == 1 && p->n == 1) { dot(p); return; }
   if (p->k == TY_IN_F64 && (p->m == 1 || p->n == 1)) { by_vector(p); return; }
   if (is_small(p)) {
-    ty_cpu_loops()->product[p->k](&by_loops);
+    const ty_small_product q = by_loops(p);
+    ty_cpu_loops()->product[p->k](&q);
     return;
   }
   if (alone && dnnl_pays(p) && ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb,
@@ -166,6 +167,18 @@ static bool by_dnnl(const product *p, const void *bias) {
   return ty_dnnl_product(&q);
 }
 
+/* With the threads that pay, which share the columns. */
+static void by_dots(const product *p) {
+  const int most = (int)TY_MAX(TY_MIN(p->n / PART, (int64_t)(multiplications(p) / FOR_DNNL_TURNED)), 1);
+  const int threads = omp_in_parallel() || multiplications(p) < TO_SHARE ? 1 : TY_MIN(ty_get_num_threads(), most);
+  #pragma omp parallel for num_threads(threads) schedule(static)
+  for (int i = 0; i < threads; i++) {
+    const product part = part_of(*p, false, p->n * i / threads, p->n * (i + 1) / threads);
+    const ty_small_product q = by_loops(&part);
+    ty_cpu_loops()->dot_products[p->k](&q);
+  }
+}
+
 void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
   int64_t ldb, double beta, void *c, int64_t ldc) {
   const product p = {k, ta, tb, m, n, kk, a, lda, b, ldb, beta, c, ldc};
@@ -175,6 +188,7 @@ void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, c
     else outer_f64(&p);
     return;
   }
+  if (dots_pay(&p)) { by_dots(&p); return; }
   if (by_dnnl(&p, NULL)) return;
   const int threads = k == TY_IN_F32 && multiplications(&p) >= TO_SHARE && !omp_in_parallel()
     ? TY_MIN(ty_get_num_threads(), (int)TY_MAX(TY_MAX(m, n) / PART, 1)) : 1;

@@ -1,11 +1,11 @@
 /* Small matrix products, for which BLAS takes as long to get ready as to compute; built once for each instruction set, as loops.c is.
  *
  * Idea: a tile of the result, up to MOST_ROWS rows by two vectors, stays in registers while all of a's columns pass. b is read in place
- * where its rows fill the vectors or a part of one can be read, else copied, two vectors wide. Invariant: every element is the sum in
- * order of k.
+ * where its rows fill the vectors or a part of one can be read, else copied, two vectors wide. Every element is the sum in order
+ * of k.
  *
- * Dot products of rows of a with rows of b, for few rows and a large b: vectors along k are summed, DOT_ROWS rows by DOT_COLUMNS at a time;
- * b is read once, the next rows ahead, while a stays in the caches. */
+ * dot_products, of rows of a with rows of b, for few rows and a large b: vectors along k are summed, DOT_ROWS by DOT_COLUMNS results at a
+ * time. b is read once, the next rows ahead, while as many columns of a as fit stay in the cache. */
 #include <string.h>
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -25,6 +25,7 @@
 #define DOT_ROWS 3
 #endif
 #define DOT_COLUMNS 4
+#define CACHED (128 << 10)       /* bytes of a that dot products take at once */
 
 /* take and give: the first n elements of a vector in memory. */
 #ifdef __AVX512F__

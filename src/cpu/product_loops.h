@@ -144,8 +144,16 @@ TY_INLINE void FN(dot_panel)(const int columns, const ty_small_product *p, int64
 }
 
 static void FN(dot_products)(const ty_small_product *p) {
-  int64_t j = 0;
-  for (; j + DOT_COLUMNS <= p->n; j += DOT_COLUMNS) FN(dot_panel)(DOT_COLUMNS, p, j);
-  for (; j < p->n; j++) FN(dot_panel)(1, p, j);
+  const int64_t most = TY_MAX(CACHED / (int64_t)sizeof(T) / p->m / LANES, 8) * LANES;
+  ty_small_product part = *p;
+  for (int64_t from = 0; from < p->k; from += most) {
+    int64_t j = 0;
+    part.a = (const T *)p->a + from;
+    part.b = (const T *)p->b + from;
+    part.k = TY_MIN(most, p->k - from);
+    part.beta = from ? 1 : p->beta;
+    for (; j + DOT_COLUMNS <= p->n; j += DOT_COLUMNS) FN(dot_panel)(DOT_COLUMNS, &part, j);
+    for (; j < p->n; j++) FN(dot_panel)(1, &part, j);
+  }
 }
 #undef LANES

@@ -12,14 +12,16 @@
 #define MOST_FOR_HEAP ((long long)192 << 20)
 /* While nothing is recorded for backward, collections come sooner: results die young, and memory that is used again at once is still in
  * the processor's caches (sums of 100,000 elements take half the time). PER_HEAP_UNRECORDED: making so many bytes for each byte of the
- * heap takes longer than a collection. More garbage than in_caches() has left the caches anyway. */
+ * heap takes several times as long as a collection; twice as many leave the caches sooner (bench/results/cpu_history.md). More garbage than
+ * in_caches() has left them anyway. */
 #define PER_HEAP_UNRECORDED 8
 static long long in_caches(void) {
   long long last = 0;
 #ifdef _SC_LEVEL3_CACHE_SIZE
   last = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
-  return last > 0 ? TY_MIN(last / 2, (long long)40 << 20) : (long long)20 << 20;       /* others use that cache, too */
+  if (last <= 0) return (long long)20 << 20;
+  return TY_MAX(TY_LEAST_UNRECORDED, TY_MIN(last / 2, (long long)40 << 20));           /* half: others use that cache, too */
 }
 /* KB of the heap that one step collects: few, since large tensors may be released between steps. */
 #define STEP 64
