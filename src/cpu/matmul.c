@@ -1,6 +1,7 @@
 /* Matrix products by OpenBLAS, or by oneDNN: float32 where that was measured to be faster, bfloat16 where the CPU computes in it.
  * Idea: operands whose strides BLAS can read aren't copied; many rows against one matrix are folded into one product; a few 16-bit
- * rows have loops of their own; integers are multiplied in float64 where that is exact, else by plain loops.
+ * rows, and a few rows against a transposed matrix, have loops of their own; integers are multiplied in float64 where that is exact,
+ * else by plain loops.
  * Invariant: which way a product goes depends on shapes, strides, dtype and the number of threads alone, so that a repeated call gives
  * the same bits. */
 #include <cblas.h>
@@ -461,7 +462,7 @@ static ty_status weight_gradient(ty_call *c) {
 static ty_status run(ty_call *c) {
   const bool lin = c->op->id == TY_OP_linear || c->op->id == TY_OP_linear_relu;
   const ty_matrix x = ty_matrix_of(c->in[0].t, true), y = ty_matrix_of(c->in[1].t, lin);
-  const int64_t rows = lin && c->in[0].t->ndim ? ty_numel(c->in[0].t) / TY_MAX(x.cols, 1) : x.rows;
+  const int64_t rows = lin ? ty_numel(c->in[0].t) / TY_MAX(x.cols, 1) : x.rows;
   if (TY_MAX(TY_MAX(rows, x.cols), TY_MAX(y.rows, y.cols)) > INT32_MAX)
     return ty_fail(c, "a product of %lldx%lld and %lldx%lld: at most 2^31 - 1 rows and columns", (long long)rows, (long long)x.cols,
       (long long)y.rows, (long long)y.cols);
