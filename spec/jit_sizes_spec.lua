@@ -5,6 +5,10 @@ local core = require "tycho.core"
 local helper = require "spec.helper"
 local nn, jit = tycho.nn, tycho.jit
 local path = os.tmpname()
+local function reloaded(t)
+  t:save(path)
+  return jit.load(path, {device = helper.device})
+end
 
 local UNet = nn.Module:extend "UNet"
 function UNet:init()
@@ -193,7 +197,7 @@ describe("a trace of a model that takes multiples of a number", function()
     local modes = require "tycho.modes"
     local function traced()
       return jit.trace(function(x)
-        coroutine.yield(modes.now.tracing)
+        coroutine.yield(modes.now.tracing ~= nil)
         return x * 2
       end, tycho.ones(2))
     end
@@ -461,10 +465,6 @@ describe("a trace of a model that takes multiples of a number", function()
   end)
 
   it("refuses other dtypes where the model asks for them, also when loaded", function()
-    local function reloaded(t)
-      t:save(path)
-      return jit.load(path, {device = helper.device})
-    end
     local Masked = nn.Module:extend("Masked")
     function Masked:init() self.layer = nn.Linear(3, 3) end
     function Masked:forward(x)
@@ -493,6 +493,27 @@ describe("a trace of a model that takes multiples of a number", function()
       net:float()
     end
     os.remove(path)
+  end)
+
+  it("has no backward where the model has an autograd.Function", function()
+    local Sign = tycho.autograd.Function {forward = function(_, x) return x:sign() end, backward = function(_, g) return g end}
+    local Net = nn.Module:extend "Net"
+    function Net:init() self.first, self.last = nn.Linear(3, 4), nn.Linear(4, 2) end
+    function Net:forward(x) return self.last(Sign(self.first(x))) end
+    local net = Net():to(helper.device)
+    local x, own = tycho.randn(2, 3), "backward: the model has an autograd.Function"
+    local t = jit.trace(net, x)
+    for _, traced in ipairs {t, reloaded(t), jit.trace(t, x), jit.freeze(t:eval())} do
+      local y = traced(x:clone():requires_grad_())
+      assert.is_true(y:equal(net(x)))
+      helper.fails(own, y.backward, y:sum())
+      tycho.no_grad(function() assert.is_true(tycho.compile(traced)(x):equal(net(x))) end)
+    end
+    local checkpointed = nn.Checkpoint(nn.Sequential(nn.Linear(3, 4), nn.Tanh())):to(helper.device)         -- its ops' gradients are right
+    local of_trace, of_model = x:clone():requires_grad_(), x:clone():requires_grad_()
+    jit.trace(checkpointed, x)(of_trace):sum():backward()
+    checkpointed(of_model):sum():backward()
+    assert.is_true(of_trace.grad:equal(of_model.grad))
   end)
 
   it("takes inputs of other layouts where the model makes them contiguous itself", function()

@@ -311,6 +311,11 @@ describe("users' functional calls", function()
     local x, w = tycho.ones(1, 2, {device = device}), tycho.zeros(2, 2, {device = device})
     close(func.functional_call(net, {["0.weight"] = w}, x), tycho.zeros(1, 2))
     close(func.functional_call(net, {["0.weight"] = w + 1}, x, {tie_weights = false}), net[1](x * 2), "not tied", 1e-6)
+    local two = {["0.weight"] = w + 1, ["1.weight"] = w + 2}
+    helper.fails("functional_call: '0.weight' and '1.weight' are one tensor of the Sequential and are given two",
+      func.functional_call, net, two, x)
+    close(func.functional_call(net, two, x, {tie_weights = false}), x * 8, "each", 1e-6)
+    close(func.functional_call(net, net:state_dict(), x), net(x), "one tensor with two names")
     close(func.functional_call(net, {["0.weight"] = w}, x, {strict = true}), tycho.zeros(1, 2))
     fails("functional_call: 'bias' isn't given, and strict = true", func.functional_call, nn.Linear(2, 2), {weight = w:cpu()}, x:cpu(),
       {strict = true})

@@ -11,7 +11,7 @@ local options = require "tycho.options"
 local weighted = require "tycho.weighted_grad"
 local tree = require "tycho.tree"
 local fail = options.fail
-local M = core.methods
+local M, program = core.methods, core.program
 local func = {}
 
 -- The union of tables, such as {parameters, buffers}.
@@ -41,11 +41,11 @@ end
 -- The parts of modules that a functional_call has replaced, and in which coroutine, unless that is the main one.
 local within = setmetatable({}, {__mode = "kv"})
 -- functional_call(net, tensors, ...): the result of net(...) with these tensors in place of its parameters and buffers, named as in its
--- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow
--- to the tensors given; the module is restored when forward ends, or errs. If forward yields, other coroutines can't replace the same
--- module's meanwhile; its coroutine must be resumed to its end, and one that forward resumes must leave its own functional_call of the
--- module first. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named
--- place is replaced.
+-- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them, and two tensors
+-- for it are an error. Gradients flow to the tensors given; the module is restored when forward ends, or errs. If forward yields, other
+-- coroutines can't replace the same module's meanwhile; its coroutine must be resumed to its end, and one that forward resumes must leave
+-- its own functional_call of the module first. PyTorch's options, in a table after all arguments: strict = true: all must be given;
+-- tie_weights = false: only the named place is replaced.
 function func.functional_call(net, tensors, ...)
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
@@ -54,20 +54,27 @@ function func.functional_call(net, tensors, ...)
   if type(tensors[1]) == "table" then tensors = together(tensors) end
   net = module.behind(net)
   local o, args = call_options(...)
-  local places, instead, known = {}, {}, {}
+  local places, instead, known, named = {}, {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do
     module.walk(net, kind, "", nil, function(name, v, owner, own)
       places[#places + 1], known[name] = {owner._parts, own, v, name}, true
-      if tensors[name] ~= nil then instead[v] = tensors[name] end
+      if tensors[name] ~= nil then named[#named + 1] = {name, v} end
     end)
   end
   for name, t in pairs(tensors) do
     if not known[name] then fail("functional_call: the %s has no parameter or buffer '%s'", net._name, tostring(name)) end
     if not core.is_tensor(t) then fail("functional_call: '%s' must be a tensor, got %s", name, options.shown(t)) end
   end
+  for _, n in ipairs(named) do
+    local name, new, before = n[1], tensors[n[1]], instead[n[2]]
+    if before and o.tie_weights ~= false and new ~= tensors[before] and not program.same(new:detach(), tensors[before]:detach()) then
+      fail("functional_call: '%s' and '%s' are one tensor of the %s and are given two: say tie_weights = false", before, name, net._name)
+    end
+    instead[n[2]] = before or name
+  end
   local function new_at(p)
     local new = tensors[p[4]]
-    if new == nil and o.tie_weights ~= false then new = instead[p[3]] end
+    if new == nil and o.tie_weights ~= false then new = tensors[instead[p[3]]] end
     return new
   end
   for _, p in ipairs(o.strict and places or {}) do

@@ -23,9 +23,10 @@ local now = setmetatable({}, {__index = function(_, name)
   return values and values[name]
 end})
 -- Calls fn(...) and gives its results; meanwhile modes.now has these values, and those before of other names. Names: call, the scope of the
--- compiled call that runs; tracing: functions with several ways take the one that is right for every size and dtype; made_leaves: a list of
--- the leaves that are made (weighted_grad.lua); of checkpoints first_run, recomputing, and unseen: their first run records no gradients
--- whatever mode the function sets, so where it is recorded or compared, the record can't show that mode.
+-- compiled call that runs; tracing: functions with several ways take the one that is right for every size and dtype, and an
+-- autograd.Function notes in this table that it ran (jit/trace.lua); made_leaves: a list of the leaves that are made (weighted_grad.lua);
+-- of checkpoints first_run, recomputing, and unseen: their first run records no gradients whatever mode the function sets, so where it is
+-- recorded or compared, the record can't show that mode.
 local function during(values, fn, ...)
   local function done() open = core.extent_end(values) end
   setmetatable(values, {__index = core.extent()})

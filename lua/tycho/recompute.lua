@@ -253,6 +253,7 @@ local function collecting(ctx, fn, ...)
 end
 
 local Again = autograd.Function {
+  _as_ops = true,
   -- how, fn, the number of generator states; then, from FIRST_STATE on, these states and fn's arguments. Tensors are in _saved at backward.
   forward = function(ctx, how, fn, states, ...)
     ctx.fn, ctx.ahead, ctx.n, ctx.report, ctx.fresh = fn, FIRST_STATE - 1 + states, select("#", ...) - states, how.report, how.fresh

@@ -354,6 +354,8 @@ Function.__index = Function
 function Function:__call(...)
   local n = select("#", ...)
   local args, ctx = {...}, context_of {_function = self}
+  local trace = modes.now.tracing
+  if trace and not self._as_ops then trace.no_backward = true end
   local tensors, needs = {}, false
   ctx.needs_input_grad = {}
   for i = 1, n do
@@ -402,6 +404,7 @@ function Function:__call(...)
   return unpack(out, 1, count)
 end
 
+-- Of the library's own: _as_ops says that backward gives what the ops in forward would give.
 local PARTS = {forward = true, backward = true, setup_context = true}
 -- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: an op of the user's, which is called as F(x) or F.apply(x).
 -- forward runs without recording; backward gets a gradient for each result and returns one, or nil, for each argument of forward. With a

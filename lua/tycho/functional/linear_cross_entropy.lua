@@ -22,6 +22,7 @@ end
 local sums                 -- the Function, made at first use since tycho.autograd requires this file
 local function make_sums()
   return require("tycho.autograd").Function {
+    _as_ops = true,
     -- The sum of the rows' losses, each times its label's weight. o: target, weight, chunk and the loss's options.
     forward = function(ctx, x, w, bias, o)
       local n, wide = x.shape[1], {dtype = o.wide, device = x.device}

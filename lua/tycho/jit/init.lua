@@ -8,6 +8,7 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, check = options.fail, options.check
 local module = require "tycho.nn.module"
+local autograd = require "tycho.autograd"
 local P = require "tycho.jit.program"
 local trace = require "tycho.jit.trace"
 local ops, M = core.ops, core.methods
@@ -170,6 +171,10 @@ local function run(p, value, counts, device)
   end
 end
 
+local no_backward = autograd.Function {forward = function(_, ...) return ... end, backward = function()
+  fail "Traced: backward: the model has an autograd.Function, whose backward is not part of a trace: train the model, then trace it"
+end}
+
 function Traced:forward(...)
   local p, tensors = inside(self)
   local given = inputs_of(p, ...)
@@ -181,6 +186,14 @@ function Traced:forward(...)
   end
   for id, size in pairs(sizes) do sizes[id] = size / (P.step(p, id) or 1) end
   run(p, value, sizes, given[1] and given[1].device)
+  if p.no_backward then
+    local list, numbers = {}, {}
+    walk(p.results, function(v)
+      if not numbers[v] then list[#list + 1], numbers[v] = value[v], #list + 1 end
+    end)
+    list = {no_backward(unpack(list))}
+    for v, i in pairs(numbers) do value[v] = list[i] end
+  end
   local out = unfold(p.results, function(v)              -- a caller may change a result, so it must not share a constant's memory
     for _, c in ipairs(constants) do if M.shares_memory(value[v], c) then return ops.clone(value[v]) end end
     return value[v]
@@ -239,10 +252,10 @@ end
 -- equal: give examples whose sizes are equal only where they must be. Sizes from 0 to 1000 are tried, each as far as that is expected to
 -- take less than a tenth of a second: where the model gives other results than the trace, the trace refuses them. Arguments may be nil,
 -- booleans, numbers and strings: then a call must have the same ones.
--- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
--- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train
--- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in;
--- where a trial shows such a model, its trace refuses other dtypes.
+-- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model
+-- and gradients that an embedding's padding_idx alters are not part of it, and a backward through a trace whose model has an
+-- autograd.Function (scale_grad_by_freq is one) is an error: train the model first, then trace it. dtypes that a model asks for, as by
+-- x:to(y.dtype), are fixed: trace it in the one that it will run in; where a trial shows such a model, its trace refuses other dtypes.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors, bound = trace(model, function(name) return Traced[name] ~= nil end, ...)

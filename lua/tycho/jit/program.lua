@@ -1,10 +1,10 @@
 -- Traced programs as data: jit/init.lua makes, saves and runs them, and jit/freeze.lua changes them.
 --
 -- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results,
--- batch, free, steps, members, bounds, several, one_dtype, contiguous, one_layout}. Values are numbered: the inputs, then the tensors, then
--- the nodes' results. In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that follows sizes is
--- {size = times, of = list, plus = number, more = another such}: times, multiplied by the sizes, in steps, of the listed free dims (0: the
--- batch), plus the number, plus the other one.
+-- batch, free, steps, members, bounds, several, one_dtype, contiguous, one_layout, no_backward}. Values are numbered: the inputs, then the
+-- tensors, then the nodes' results. In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that
+-- follows sizes is {size = times, of = list, plus = number, more = another such}: times, multiplied by the sizes, in steps, of the listed
+-- free dims (0: the batch), plus the number, plus the other one.
 -- takes: if some arguments aren't tensors, a tree of inputs for each argument, in which {const = value} is a boolean, number or string that
 -- must be given as it was in the example, and {none = true} stands for nil.
 -- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
@@ -14,11 +14,12 @@
 -- steps: if some of them have steps, the step of each: the size must be a multiple of it.
 -- bounds: a list of {dim, least, most}: the sizes that dim may have (0: the batch), where not all are right.
 -- one_dtype: floating inputs must have the example's dtype; contiguous: inputs are made so; one_layout: they must be so.
+-- no_backward: the model has an autograd.Function, whose backward the ops don't have.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 -- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim; 5: steps; 6: bounds, members, free dims of
--- other inputs than 1, constants among the arguments, numbers that are sums of sizes; 7: one_dtype, contiguous, one_layout
-local P = {VERSION = 7}
+-- other inputs than 1, constants among the arguments, numbers that are sums of sizes; 7: one_dtype, contiguous, one_layout; 8: no_backward
+local P = {VERSION = 8}
 
 -- The ops that a program may use; op.params also gets each parameter's place by its name.
 local allowed = {}
@@ -33,7 +34,7 @@ end
 P.allowed = allowed
 
 -- What p says of its inputs and results beside their dtypes and shapes, as a new table.
-local SAID = {"takes", "batch", "free", "steps", "members", "bounds", "several", "one_dtype", "contiguous", "one_layout"}
+local SAID = {"takes", "batch", "free", "steps", "members", "bounds", "several", "one_dtype", "contiguous", "one_layout", "no_backward"}
 function P.said_of(p)
   local out = {}
   for _, name in ipairs(SAID) do out[name] = p[name] end
@@ -429,7 +430,7 @@ function P.validate(p, tensors, reserved)
   for i = 1, #p.inputs + #p.tensors do defined[i] = true end
   validate_nodes(p, defined)
   validate_tree(p.results, "the result", function(a) validate_value(a, defined, "the result") end, false, 0)
-  for _, name in ipairs {"several", "one_dtype", "contiguous", "one_layout"} do
+  for _, name in ipairs {"several", "one_dtype", "contiguous", "one_layout", "no_backward"} do
     need(p[name] == nil or p[name] == true, "%s must be true", name)
   end
   need(not p.several or (not is_value(p.results) and p.results.keys == nil), "several results must be a list")
@@ -437,6 +438,7 @@ end
 
 -- The oldest version that has what p has.
 function P.version(p)
+  if p.no_backward then return 8 end
   if p.one_dtype or p.contiguous or p.one_layout then return 7 end
   local function constant(t)
     local found = t.none or t.const ~= nil

@@ -17,7 +17,8 @@ local allowed, each_value, walk = P.allowed, P.each_value, P.walk
 local function record(fn, inputs)
   local p = program.new(true)              -- it will run without fn
   program.begin(p, inputs)
-  local r = {pcall(modes.during, {tracing = true}, modes.no_grad, fn, unpack(inputs))}
+  local notes = {}
+  local r = {pcall(modes.during, {tracing = notes}, modes.no_grad, fn, unpack(inputs))}
   local tensors, shape = {}, nil
   if r[1] then
     local function note(x)
@@ -47,7 +48,8 @@ local function record(fn, inputs)
   for _, e in ipairs(all) do               -- numbers moved to a GPU are constants there
     if e.op ~= "to_device" or not program.constant(p, e.out[1]) then events[#events + 1] = e end
   end
-  return {p = p, events = events, inputs = inputs_of, results = results, tree = shape.tree, several = shape.several}
+  return {p = p, events = events, inputs = inputs_of, results = results, tree = shape.tree, several = shape.several,
+    no_backward = notes.no_backward}
 end
 
 local function number_out(x)
@@ -197,7 +199,7 @@ return function(model, reserved, ...)
   end
   local begin = sizes.restoring(modules)
   local a = record(model, copies)
-  p.several = a.several or nil
+  p.several, p.no_backward = a.several or nil, a.no_backward
   local state = state_of(whole)
   local attempt = sizes.attempts_of(a, modules, state, begin)
   local variables = sizes.note_free_sizes(p, function(inputs)
