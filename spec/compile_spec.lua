@@ -497,6 +497,13 @@ describe("compile", function()
     end
   end)
 
+  it("several steps: one step, where asked for, has rows, too", function()
+    for k = 1, 2 do
+      local f = tycho.compile(function(x) return x:sum() end, {steps = k})
+      for i = 1, 4 do helper.close(f(tycho.full({k, 3}, i)), tycho.full({k}, 3 * i)) end
+    end
+  end)
+
   it("several steps: what doesn't fit is an error of the call", function()
     local f = tycho.compile(function(x, k) return x * k, x:sum() end, {steps = 3})
     for i = 1, 4 do

@@ -230,28 +230,48 @@ static ty_status draw_new(ty_vmap_call *m, ty_tensor **out) {
   return ty_vmap_run(m, NULL, out);
 }
 
+static bool maps_any(const ty_call *c, uint32_t map) {
+  for (int i = 0; i < c->nin; i++)
+    for (const ty_tensor *t = c->in[i].t; t && t->whole; t = t->whole)
+      if (t->vmap == map) return true;
+  return false;
+}
+
+/* A copy of t for each example of this map, and of those around it whose examples have different values in the call: mapped. */
+static ty_status copies_of(const ty_call *c, const ty_vmap *map, ty_tensor *t, ty_tensor **out) {
+  ty_tensor *all, *whole;
+  ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
+  const ty_vmap *around = map->outer;
+  while (around && !maps_any(c, around->id) && !(ty_draws(c) && around->draws == TY_VMAP_DIFFERENT)) around = around->outer;
+  TY_TRY(ty_vmap_repeated(c->ctx, t, map->size, &all));
+  ty_status s = around ? copies_of(c, around, all, &whole)
+    : ty_call_op2(c->ctx, TY_OP_clone, ty_operand_tensor(all), (ty_operand){0}, &at, NULL, &whole);
+  ty_release(all);
+  TY_TRY(s);
+  s = ty_vmap_in(c->ctx, map->id, whole, out);
+  ty_release(whole);
+  return s;
+}
+
 /* Makes t mapped, as it is to take values that differ by example. Only for a t that was made within the vmap and shares no memory. */
 static ty_status become_mapped(ty_vmap_call *m, ty_tensor *t) {
   ty_ctx *ctx = m->one.ctx;
-  ty_tensor *all, *whole;
-  ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
+  ty_tensor *copies;
   if (ctx->program) TY_TRY(ty_program_settle(ctx, "vmap: a tensor comes to hold different values for each example"));
   if (t->storage->id < m->map->begun || ty_storage_holders(t->storage) > 1 || t->whole || t->base || t->requires_grad)
     return ty_error(ctx, "vmap: %s_: a tensor from outside, or a part of one, can't hold different values for each example",
       m->one.op->shown);
-  TY_TRY(ty_vmap_repeated(ctx, t, m->map->size, &all));
-  const ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_operand_tensor(all), (ty_operand){0}, &at, NULL, &whole);
-  ty_release(all);
-  TY_TRY(s);
-  ty_storage_retain(whole->storage);
+  TY_TRY(copies_of(&m->one, m->map, t, &copies));
+  ty_storage_retain(copies->storage);
   ty_storage_release(t->storage);
-  t->storage = whole->storage;
-  t->offset = whole->offset;
-  memcpy(t->stride, whole->stride + 1, sizeof(int64_t) * t->ndim);
+  t->storage = copies->storage;
+  t->offset = copies->offset;
+  memcpy(t->stride, copies->stride, sizeof(int64_t) * t->ndim);
   ty_node_release(t->node);
   t->node = NULL;
-  t->whole = whole;
+  t->whole = ty_retain(copies->whole);
   t->vmap = m->map->id;
+  ty_release(copies);
   return TY_OK;
 }
 

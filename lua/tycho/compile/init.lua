@@ -452,10 +452,10 @@ end
 function Compiled:__tostring() return "compiled function" end
 function Compiled.__call(self, ...)
   local args = pack(...)
-  if self.steps > 1 then check_rows(args, self.steps) end
+  if self.steps then check_rows(args, self.steps) end
   -- inside another record, a vmap, a checkpoint, the user's graph capture or anomaly detection, or under saved-tensor hooks
   if shared.busy() or core.lists_operands() or core.saved_hooks() then return self.fn(...) end
-  if self.steps == 1 then
+  if not self.steps then
     local text, flat = tables.apart(args, self.trees)
     if text then return of_leaves(self, args, text, flat) end
   end
@@ -567,22 +567,21 @@ end
 
 local THEIRS = {mode = true, fullgraph = true, dynamic = true, backend = true}
 
--- tycho.compile(fn, {guard="full", max_variants=8, fusion=true, steps=1}): a function (for a module, a module) that does what fn does: its
+-- tycho.compile(fn, {guard="full", max_variants=8, fusion=true, steps=}): a function (for a module, a module) that does what fn does: its
 -- first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is
 -- compared with the record, so that every change is seen; "inputs": only the arguments are compared. max_variants: how many kinds of
 -- arguments (shapes, dtypes, modes) are recorded, and how many ways through fn for each; after as many consecutive calls that went a new
 -- way, or couldn't be recorded, it gives up; where calls had only differed it tries again after four times as many calls. fusion: chains of
--- pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. Backward may be called within
--- fn, or outside of it: then it is recorded separately. torch.compile's mode, fullgraph, dynamic and backend are accepted, and have no
--- effect.
--- TYCHO_DEBUG=compile prints what is recorded and why not, TYCHO_DEBUG=fusion what becomes one kernel.
+-- pointwise ops become one kernel. steps = k: one call does k steps, and the arguments and results have a row for each. Backward may be
+-- called within fn, or outside of it: then it is recorded separately. torch.compile's mode, fullgraph, dynamic and backend are accepted,
+-- and have no effect. TYCHO_DEBUG=compile prints what is recorded and why not, TYCHO_DEBUG=fusion what becomes one kernel.
 return function(fn, o)
   if type(o) == "table" then
     local own = {}
     for k, v in pairs(o) do if not THEIRS[k] then own[k] = v end end
     o = own
   end
-  o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = 1})
+  o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = options.none})
   if not callable(fn) then
     fail("compile: argument 1 must be a function or a module, got %s", options.shown(fn))
   end
@@ -590,7 +589,7 @@ return function(fn, o)
   if type(o.fusion) ~= "boolean" then fail("compile: fusion must be true or false, got %s", tostring(o.fusion)) end
   if o.guard ~= "full" and o.guard ~= "inputs" then fail("compile: guard must be 'full' or 'inputs', got '%s'", tostring(o.guard)) end
   local of = module.is_module(fn) and fn
-  if whole("compile", "steps", o.steps, 1) > 1 then fn = repeated(fn, o.steps) end
+  if o.steps then fn = repeated(fn, whole("compile", "steps", o.steps, 1)) end
   local compiled = new_compiled(fn, o)
   return of and as_module(compiled, of) or compiled
 end
