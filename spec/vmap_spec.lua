@@ -349,6 +349,19 @@ describe("vmap", function()
     assert.equal(12, drawn:unique():numel())
   end)
 
+  it("leaves modules whose weights are computed before each forward as they were", function()
+    local utils = nn.utils
+    for _, wrap in ipairs {utils.weight_norm, utils.spectral_norm, function(m) return utils.prune.l1_unstructured(m, "weight", 0.5) end} do
+      local m = wrap(nn.Linear(3, 4)):eval()
+      local w = m.weight:clone()
+      local params = {}
+      for name, p in m:named_parameters() do params[name] = tycho.stack({p:detach(), p:detach() * 2}) end
+      vmap(function(p, e) return func.functional_call(m, p, e) end, {1, false})(params, x)
+      assert.is_true(m.weight:equal(w))
+      m:clone()
+    end
+  end)
+
   it("has examples without dims count as numbers", function()
     local function both(fn, a, b)
       helper.close(vmap(fn, {false, 1})(a, b), rows(function(i) return fn(a, b:select(1, i)) end, b:size(1)))

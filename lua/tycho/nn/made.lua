@@ -20,17 +20,28 @@ end
 function made.install(m, name, kind, compute)
   m[name] = nil
   m[name] = compute(m, true)
-  local function before(self) self[name] = compute(self) end
+  local function before(self)
+    local e = self[name .. "_made"]
+    if core.is_mapping() then e.unmapped = e.unmapped or self[name] end
+    self[name] = compute(self)
+  end
+  local function after(self)             -- the result of a forward within vmap ends with it
+    local e = self[name .. "_made"]
+    if e.unmapped then self[name], e.unmapped = e.unmapped, nil end
+  end
   m:register_forward_pre_hook(before)
-  m[name .. "_made"] = {before = before, kind = kind, compute = compute}
+  m:register_forward_hook(after)
+  m[name .. "_made"] = {before = before, after = after, kind = kind, compute = compute}
   return m
 end
 -- Makes m[name] a parameter again, `parameter` if given, with its last value; parts: the suffixes of the tensors that it was computed from.
 function made.remove(who, kind, m, name, parts, parameter)
   local e = module.is_module(m) and type(name) == "string" and m[name .. "_made"]
   if not e or e.kind ~= kind then fail("%s: '%s' is not computed by %s", who, tostring(name), kind) end
-  local hooks = rawget(m, "_hooks").before
-  for i, h in ipairs(hooks) do if h.fn == e.before then table.remove(hooks, i) break end end
+  for _, when in ipairs {"before", "after"} do
+    local hooks = rawget(m, "_hooks")[when]
+    for i, h in ipairs(hooks) do if h.fn == e[when] then table.remove(hooks, i) break end end
+  end
   m[name .. "_made"] = nil
   local w = no_grad(e.compute, m, true)
   m[name] = nil
