@@ -3851,25 +3851,6 @@ function Tensor:transpose_(dim0, dim1) end
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
-function tycho.swapaxes(x, dim0, dim1) end
-
---- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
----@param dim0 integer
----@param dim1 integer
----@return tycho.Tensor
-function Tensor:swapaxes(dim0, dim1) end
-
---- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
----@param dim0 integer
----@param dim1 integer
----@return tycho.Tensor
-function Tensor:swapaxes_(dim0, dim1) end
-
---- `(x, dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
----@param x tycho.Tensor
----@param dim0 integer
----@param dim1 integer
----@return tycho.Tensor
 function tycho.swapdims(x, dim0, dim1) end
 
 --- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
@@ -4330,6 +4311,25 @@ function tycho.pixel_unshuffle(x, factor) end
 ---@return tycho.Tensor
 function Tensor:pixel_unshuffle(factor) end
 
+--- `(x, axis0:int, axis1:int)` as transpose
+---@param x tycho.Tensor
+---@param axis0 integer
+---@param axis1 integer
+---@return tycho.Tensor
+function tycho.swapaxes(x, axis0, axis1) end
+
+--- `(axis0:int, axis1:int)` as transpose
+---@param axis0 integer
+---@param axis1 integer
+---@return tycho.Tensor
+function Tensor:swapaxes(axis0, axis1) end
+
+--- `(axis0:int, axis1:int)` as transpose
+---@param axis0 integer
+---@param axis1 integer
+---@return tycho.Tensor
+function Tensor:swapaxes_(axis0, axis1) end
+
 --- `(x, target:any?, dtype:any?, *, device:device?, non_blocking:bool=false, copy:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting
 ---@param x tycho.Tensor
 ---@param target? any
@@ -4578,20 +4578,22 @@ function tycho.std_mean(x, dim, unbiased, keepdim, options) end
 ---@return tycho.Tensor
 function Tensor:std_mean(dim, unbiased, keepdim, options) end
 
---- `(x, p:any?, dim:dims?, keepdim:bool=false)` the p-norm over dim; 2 where p is nil or 'fro'
+--- `(x, p:any?, dim:dims?, keepdim:bool=false, *, dtype:dtype?)` the p-norm over dim; 2 where p is nil or 'fro'; x is converted to dtype first
 ---@param x tycho.Tensor
 ---@param p? any
 ---@param dim? integer|integer[]|table
 ---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.norm(x, p, dim, keepdim) end
+function tycho.norm(x, p, dim, keepdim, options) end
 
---- `(p:any?, dim:dims?, keepdim:bool=false)` the p-norm over dim; 2 where p is nil or 'fro'
+--- `(p:any?, dim:dims?, keepdim:bool=false, *, dtype:dtype?)` the p-norm over dim; 2 where p is nil or 'fro'; x is converted to dtype first
 ---@param p? any
 ---@param dim? integer|integer[]|table
 ---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor:norm(p, dim, keepdim) end
+function Tensor:norm(p, dim, keepdim, options) end
 
 --- `(x, dim:dims, keepdim:bool=false)` log of the sum of exp(x) over dim, without overflow
 ---@param x tycho.Tensor
@@ -4680,18 +4682,20 @@ function tycho.aminmax(x, options) end
 ---@return tycho.Tensor
 function Tensor:aminmax(options) end
 
---- `(x, dim:dims?, keepdim:bool=false)` mean over dim of what isn't NaN
+--- `(x, dim:dims?, keepdim:bool=false, *, dtype:dtype?)` mean over dim of what isn't NaN
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]|table
 ---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.nanmean(x, dim, keepdim) end
+function tycho.nanmean(x, dim, keepdim, options) end
 
---- `(dim:dims?, keepdim:bool=false)` mean over dim of what isn't NaN
+--- `(dim:dims?, keepdim:bool=false, *, dtype:dtype?)` mean over dim of what isn't NaN
 ---@param dim? integer|integer[]|table
 ---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor:nanmean(dim, keepdim) end
+function Tensor:nanmean(dim, keepdim, options) end
 
 --- `(x, dim:int=-1, descending:bool=false, stable:bool=false)` the indices that put x in order along dim
 ---@param x tycho.Tensor
@@ -4732,14 +4736,14 @@ function tycho.kthvalue(x, k, dim, keepdim) end
 ---@return tycho.Tensor
 function Tensor:kthvalue(k, dim, keepdim) end
 
---- `(x, values:operand, *, invert:bool=false)` true where an element of x is among values (invert: is not)
+--- `(x, values:operand, *, assume_unique:bool=false, invert:bool=false)` true where an element of x is among values (invert: is not); assume_unique has no effect
 ---@param x tycho.Tensor
 ---@param values tycho.Tensor|number
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.isin(x, values, options) end
 
---- `(values:operand, *, invert:bool=false)` true where an element of x is among values (invert: is not)
+--- `(values:operand, *, assume_unique:bool=false, invert:bool=false)` true where an element of x is among values (invert: is not); assume_unique has no effect
 ---@param values tycho.Tensor|number
 ---@param options? table
 ---@return tycho.Tensor
@@ -6045,19 +6049,6 @@ function tycho.linalg.lstsq(a, b) end
 ---@return tycho.Tensor
 function tycho.linalg.pinv(x, rtol, options) end
 
---- `(x, rtol:any?, *, atol:any?, hermitian:bool=false)` Moore-Penrose pseudoinverses; singular values up to atol, or to rtol times the largest, count as 0; hermitian says that x is symmetric
----@param x tycho.Tensor
----@param rtol? any
----@param options? table
----@return tycho.Tensor
-function tycho.pinverse(x, rtol, options) end
-
---- `(rtol:any?, *, atol:any?, hermitian:bool=false)` Moore-Penrose pseudoinverses; singular values up to atol, or to rtol times the largest, count as 0; hermitian says that x is symmetric
----@param rtol? any
----@param options? table
----@return tycho.Tensor
-function Tensor:pinverse(rtol, options) end
-
 --- `(x, tol:any?, hermitian:bool=false, *, atol:any?, rtol:any?)` how many singular values (of symmetric matrices, hermitian: sizes of eigenvalues) are above atol, or tol, and above rtol times the largest
 ---@param x tycho.Tensor
 ---@param tol? any
@@ -6066,29 +6057,32 @@ function Tensor:pinverse(rtol, options) end
 ---@return tycho.Tensor
 function tycho.linalg.matrix_rank(x, tol, hermitian, options) end
 
---- `(x, ord:any?, dim:any?, keepdim:bool=false)` ord-norm (2 where nil) over dim (all dims where nil)
+--- `(x, ord:any?, dim:any?, keepdim:bool=false, *, dtype:dtype?)` ord-norm (2 where nil) over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param ord? any
 ---@param dim? any
 ---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.vector_norm(x, ord, dim, keepdim) end
+function tycho.linalg.vector_norm(x, ord, dim, keepdim, options) end
 
---- `(x, ord:any?, dim:any?, keepdim:bool=false)` norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2
+--- `(x, ord:any?, dim:any?, keepdim:bool=false, *, dtype:dtype?)` norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2
 ---@param x tycho.Tensor
 ---@param ord? any
 ---@param dim? any
 ---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.matrix_norm(x, ord, dim, keepdim) end
+function tycho.linalg.matrix_norm(x, ord, dim, keepdim, options) end
 
---- `(x, ord:any?, dim:any?, keepdim:bool=false)` vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm
+--- `(x, ord:any?, dim:any?, keepdim:bool=false, *, dtype:dtype?)` vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm
 ---@param x tycho.Tensor
 ---@param ord? any
 ---@param dim? any
 ---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.norm(x, ord, dim, keepdim) end
+function tycho.linalg.norm(x, ord, dim, keepdim, options) end
 
 --- `(x, p:any?)` condition numbers: the p-norm (2 where nil) of x times that of its inverse
 ---@param x tycho.Tensor
@@ -6134,6 +6128,17 @@ function tycho.linalg.cross(a, b, dim) end
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.linalg.diagonal(x, options) end
+
+--- `(x, rcond:any?)` linalg.pinv: singular values up to rcond times the largest count as 0
+---@param x tycho.Tensor
+---@param rcond? any
+---@return tycho.Tensor
+function tycho.pinverse(x, rcond) end
+
+--- `(rcond:any?)` linalg.pinv: singular values up to rcond times the largest count as 0
+---@param rcond? any
+---@return tycho.Tensor
+function Tensor:pinverse(rcond) end
 
 --- `(x)` logarithm of determinants, NaN where they are negative
 ---@param x tycho.Tensor
@@ -7643,20 +7648,22 @@ function tycho.rrelu(x, lower, upper, training) end
 ---@return tycho.Tensor
 function Tensor:rrelu(lower, upper, training) end
 
---- `(x, tau:number=1, hard:bool=false, dim:int=-1)` a sample from the categories along dim that gradients flow through
+--- `(x, tau:number=1, hard:bool=false, dim:int=-1, *, eps:number?)` a sample from the categories along dim that gradients flow through; eps has no effect
 ---@param x tycho.Tensor
 ---@param tau? number|table
 ---@param hard? boolean|table
 ---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.gumbel_softmax(x, tau, hard, dim) end
+function tycho.gumbel_softmax(x, tau, hard, dim, options) end
 
---- `(tau:number=1, hard:bool=false, dim:int=-1)` a sample from the categories along dim that gradients flow through
+--- `(tau:number=1, hard:bool=false, dim:int=-1, *, eps:number?)` a sample from the categories along dim that gradients flow through; eps has no effect
 ---@param tau? number|table
 ---@param hard? boolean|table
 ---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor:gumbel_softmax(tau, hard, dim) end
+function Tensor:gumbel_softmax(tau, hard, dim, options) end
 
 --- `(q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false)` softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); what is dropped, not by what the rest is multiplied, goes by dropout_p rounded to 1 / 65536
 ---@param q tycho.Tensor
@@ -9580,7 +9587,7 @@ function tycho.set_num_threads(n) end
 ---@param n any
 function tycho.get_num_threads(n) end
 
---- `(first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?)` steps numbers from base^first to base^last, their exponents evenly spaced.
+--- `(first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?, requires_grad:bool=false)` steps numbers from base^first to base^last, their exponents evenly spaced.
 ---@param first number
 ---@param last number
 ---@param steps integer
@@ -9875,13 +9882,13 @@ function classes.Generator:clone_state() end
 function Tensor:backward(grad, retain_graph, create_graph, inputs) end
 
 tycho.autograd = {}
---- `(outputs, grads?, retain_graph?, create_graph:bool=false, *, inputs?)` backward for several outputs at once; grads: a gradient for each, false or nil for an output of one element.
----@param outputs any
----@param grads? any
+--- `(tensors, grad_tensors?, retain_graph?, create_graph:bool=false, *, inputs?)` backward for several tensors at once; grad_tensors: a gradient for each, false or nil for a tensor of one element.
+---@param tensors any
+---@param grad_tensors? any
 ---@param retain_graph? any
 ---@param create_graph? boolean|table
 ---@param options? table
-function tycho.autograd.backward(outputs, grads, retain_graph, create_graph, options) end
+function tycho.autograd.backward(tensors, grad_tensors, retain_graph, create_graph, options) end
 
 --- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false)` Returns the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where an output has several elements. is_grads_batched: these have an additional first dim, and so have the results: one pass for each index of it. An input that wasn't used is an error; allow_unused: it gets nil; materialize_grads: zeros, as an input gets that was used, but that no gradient reaches (steps such as relu's second derivative).
 ---@param outputs any
@@ -12214,7 +12221,7 @@ function tycho.data.random_split(dataset, options) end
 ---@param options? table
 function tycho.data.read_image(path, options) end
 
---- `(path, {header=true, separator=",", dtype="float32"})` a text file of numbers as a tensor rows x columns, and the list of column names.
+--- `(path, {header=true, separator=",", dtype="float32"})` a text file of numbers as a tensor rows x columns, and the list of column names. An empty field is NaN. With an integer dtype each field must be a whole number of its range, and below 2^53.
 ---@param path any
 ---@param options? table
 function tycho.data.read_csv(path, options) end

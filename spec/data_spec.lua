@@ -134,6 +134,12 @@ describe("datasets", function()
     fails("has no column c", data.datasets.CSV, {root = path, target = "c"})
     fails("the target is the only column", data.datasets.CSV, {root = path, target = "a"})
     fails("No such file", data.read_csv, path .. ".none")
+    write(path, "a,b\n1,2\n3,4.5\n")
+    fails("row 2 after the header, column 2: 4.5 is not a whole number below 2^53, as needed for int64", data.read_csv, path,
+      {dtype = "int64"})
+    write(path, "9007199254740993,1\n,300\n")
+    fails("row 1, column 1: 9007199254740992 is not", data.read_csv, path, {dtype = "int64", header = false})
+    fails("row 1, column 1: 9007199254740992 is not a number of uint8", data.read_csv, path, {dtype = "uint8", header = false})
     os.remove(path)
   end)
 

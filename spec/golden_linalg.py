@@ -74,6 +74,7 @@ add("linalg.matrix_norm", lambda x: la.matrix_norm(x, 1, dim=(2, 0)), [matrices(
 add("linalg.matrix_norm", lambda x: la.matrix_norm(x, -math.inf, dim=(2, 0), keepdim=True), [matrices((3, 2, 4), f64)], args=["$1", "-inf", [3, 1]], opts={"keepdim": True})
 add("linalg.matrix_rank", lambda x: la.matrix_rank(x, atol=1.5), [matrices((3, 3), f64)], opts={"atol": 1.5}, grad=False); add("linalg.matrix_rank", lambda x: la.matrix_rank(x, rtol=0.5), [matrices((3, 3), f64)], opts={"rtol": 0.5}, grad=False)
 add("linalg.pinv", lambda x: la.pinv(x, rtol=0.5), [matrices((3, 3), f64)], opts={"rtol": 0.5}, grad=False)
+add("pinverse", lambda x: torch.pinverse(x, rcond=1e-3), [matrices((3, 4), f64)], opts={"rcond": 1e-3}); add("pinverse", lambda x: torch.pinverse(x, rcond=0.5), [matrices((3, 4), f64)], args=["$1", 0.5], grad=False)
 add("linalg.cond", lambda x: la.cond(x, "fro"), [matrices((3, 3), f64)], args=["$1", "fro"], grad=False); add("linalg.cond", lambda x: la.cond(x, -2), [matrices((3, 3), f64)], args=["$1", -2])
 add("linalg.norm", la.norm, [matrices((3, 2, 4), f64)]); add("linalg.norm", lambda x: la.norm(x, 3, dim=1), [matrices((3, 2), f64)], args=["$1", 3, 2]); add("linalg.norm", lambda x: la.norm(x, "nuc"), [matrices((3, 2), f64)], args=["$1", "nuc"])
 add("linalg.norm", lambda x: la.norm(x, math.inf), [matrices((3,), f64)], args=["$1", "inf"]); add("linalg.norm", lambda x: la.norm(x, 1, (1, 2), True), [matrices((3, 2, 4), f64)], args=["$1", 1, [2, 3], True])

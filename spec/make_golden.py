@@ -228,7 +228,7 @@ add("select", lambda x: x.select(1, 2), [X], args=["$1", 2, 3]); add("select", l
 add("flatten", lambda x: x.flatten(), [X]); add("flatten", lambda x: x.flatten(1), [X], args=["$1", 2])
 add("squeeze", lambda x: x.squeeze(), [R(1, 3, 1)]); add("squeeze", lambda x: x.squeeze(0), [R(1, 3, 1)], args=["$1", 1])
 add("unsqueeze", lambda x: x.unsqueeze(1), [R(2, 3)], args=["$1", 2]); add("unsqueeze", lambda x: x.unsqueeze(-1), [R(2, 3)], args=["$1", -1])
-add("transpose", lambda x: x.transpose(0, 2), [X], args=["$1", 1, 3]); add("t", lambda x: x.t(), [R(2, 3)]); add("movedim", lambda x: x.movedim(0, 2), [X], args=["$1", 1, 3]); add("movedim", lambda x: x.movedim((0, 2), (-1, 0)), [X], args=["$1", [1, 3], [-1, 1]])
+add("transpose", lambda x: x.transpose(0, 2), [X], args=["$1", 1, 3]); add("swapaxes", lambda x: x.swapaxes(0, 2), [X], args=["$1", 1, 3]); add("t", lambda x: x.t(), [R(2, 3)]); add("movedim", lambda x: x.movedim(0, 2), [X], args=["$1", 1, 3]); add("movedim", lambda x: x.movedim((0, 2), (-1, 0)), [X], args=["$1", [1, 3], [-1, 1]])
 add("expand_as", lambda x, y: x.expand_as(y), [R(3, 1), R(3, 2)]); add("view_as", lambda x, y: x.view_as(y), [R(6), R(3, 2)])
 add("narrow", lambda x: x.narrow(2, 1, 2), [X], args=["$1", 3, 2, 2])
 add("tile", lambda x: x.repeat(2, 3), [R(2, 3)], args=["$1", 2, 3]); add("tile", lambda x: x.repeat(2, 1, 2), [R(2, 3)], args=["$1", [2, 1, 2]])

@@ -6,6 +6,29 @@ local close, fails, device = helper.close, helper.fails, helper.device
 local cpu = {device = "cpu"}
 
 describe("users' programs", function()
+  it("name arguments as PyTorch does", function()
+    local x, f64 = tycho.tensor {{3, 0, 4}, {1, 2, 2}}, {dtype = "float64"}
+    for _, norm in ipairs {tycho.norm, tycho.linalg.norm, tycho.linalg.vector_norm, tycho.linalg.matrix_norm} do
+      local y = norm(x:half(), f64)
+      assert.equal("float64", y.dtype)
+      close(y, tycho.tensor(math.sqrt(34), f64), "norm", 1e-12)
+    end
+    close(tycho.linalg.norm(x, 2, {dtype = "float64"}), tycho.linalg.norm(x:double(), 2), "of matrices", 1e-12)
+    close(tycho.nanmean(x, {dtype = "float64"}), tycho.tensor(2, f64))
+    assert.same({true, false}, tycho.isin(tycho.tensor {1, 5}, tycho.tensor {1, 2}, {assume_unique = true}):totable())
+    assert.equal("3x2", tostring(tycho.swapaxes(x, {axis0 = 1, axis1 = 2}).shape))
+    assert.equal("3x2", tostring(x:clone():swapaxes_(1, 2).shape))
+    assert.is_true(tycho.logspace(0, 1, 5, {requires_grad = true}).requires_grad)
+    close(tycho.pinverse(x, {rcond = 1e-6}), tycho.linalg.pinv(x))
+    assert.equal("2x3", tostring(F.gumbel_softmax(x, {eps = 1e-10}).shape))
+    local w = tycho.ones(2):requires_grad_()
+    tycho.autograd.backward {tensors = {w * 2}, grad_tensors = {tycho.ones(2)}}
+    assert.same({2, 2}, w.grad:totable())
+    assert.is_true(nn.isinstance(nn.LazyLinear(2), nn.Linear) and nn.isinstance(nn.LazyConv2d(2, 3), nn.Module))
+    assert.is_false(nn.isinstance(nn.LazyLinear(2), nn.Conv2d))
+    fails("vmap: dim 0 for argument 1: dims begin at 1", tycho.vmap(function(v) return v end, 0), x)
+  end)
+
   it("give functions, optimizers and scalers PyTorch's arguments by place", function()
     local function x() return tycho.tensor {-1, 2} end
     for _, case in ipairs {{F.relu, {true}, {0, 2}}, {F.leaky_relu, {0.5, true}, {-0.5, 2}}, {F.hardtanh, {-0.5, 1, true}, {-0.5, 1}},

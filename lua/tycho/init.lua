@@ -323,11 +323,12 @@ tycho.autograd = require "tycho.autograd"
 tycho.grad = tycho.autograd.grad
 
 -- steps numbers from base^first to base^last, their exponents evenly spaced.
-tycho.logspace = core.define("logspace", "first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?",
-  function(first, last, steps, base, dtype, device)
+tycho.logspace = core.define("logspace",
+  "first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?, requires_grad:bool=false",
+  function(first, last, steps, base, dtype, device, requires_grad)
     options.whole("logspace", "argument 3 (steps)", steps, 0)
     local exponents = ops.linspace(first, last, steps, {dtype = "float64", device = device or core.gpu.default_device()})
-    return M.to(ops.pow(base, exponents), dtype or "float32")
+    return M.requires_grad_(M.to(ops.pow(base, exponents), dtype or "float32"), requires_grad)
   end)
 -- Random counts from Poisson distributions whose rates are x's elements, in x's shape and dtype.
 tycho.poisson = core.define("poisson", "x", function(x) return require("tycho.distributions").Poisson(x):sample() end)

@@ -34,7 +34,8 @@ end
 
 local function check_dim(x, d, what, room)
   local n = M.dim(x) + room
-  if d == 0 or d % 1 ~= 0 or d > n or d < -n then
+  if d == 0 then fail("vmap: dim 0 for %s: dims begin at 1", what) end
+  if d % 1 ~= 0 or d > n or d < -n then
     fail("vmap: dim %s is out of range for %s of shape %s", tostring(d), what, tostring(x.shape))
   end
 end

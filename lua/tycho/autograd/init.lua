@@ -70,9 +70,9 @@ local function by_output(who, grads, outputs)
   return filled
 end
 
--- backward for several outputs at once; grads: a gradient for each, false or nil for an output of one element.
+-- backward for several tensors at once; grad_tensors: a gradient for each, false or nil for a tensor of one element.
 autograd.backward = core.define("autograd.backward",
-  "outputs:any, grads:any?, retain_graph:any?, create_graph:bool=false, *, inputs:any?",
+  "tensors:any, grad_tensors:any?, retain_graph:any?, create_graph:bool=false, *, inputs:any?",
   function(outputs, grads, retain, create, inputs)
     options.expect("autograd.backward", 1, outputs, type(list(outputs)) == "table" and not core.is_module(outputs),
       "a tensor or a list of tensors")

@@ -279,13 +279,28 @@ function data.read_image(path, o)
   return x
 end
 
+-- Raises if an element of x, what a file has, isn't a whole number that o.dtype holds.
+local INTEGERS = {uint8 = {0, 255}, int32 = {-2 ^ 31, 2 ^ 31 - 1}, int64 = {1 - 2 ^ 53, 2 ^ 53 - 1}}
+local function need_whole(path, x, o)
+  local range = INTEGERS[o.dtype]
+  if not range then return end
+  local bad = ops.logical_or(ops.ne(x, ops.trunc(x)), ops.logical_not(ops.logical_and(ops.ge(x, range[1]), ops.le(x, range[2]))))
+  if not M.item(ops.any(bad)) then return end
+  local row, column = unpack(ops.nonzero(bad)[1]:totable())
+  local v = x[{row, column}]
+  fail("read_csv: %s: row %d%s, column %d: %s is not %s %s", path, row, o.header and " after the header" or "", column,
+    v ~= v and "an empty field" or ("%.17g"):format(v), o.dtype == "int64" and "a whole number below 2^53, as needed for" or "a number of",
+    o.dtype)
+end
+
 -- read_csv(path, {header=true, separator=",", dtype="float32"}): a text file of numbers as a tensor rows x columns, and the list of column
--- names.
+-- names. An empty field is NaN. With an integer dtype each field must be a whole number of its range, and below 2^53.
 function data.read_csv(path, o)
   if type(path) ~= "string" then fail("read_csv: argument 1 (path) must be a string, got " .. type(path)) end
   o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"})
   local ok, x, names = pcall(require("tycho.data.source").csv, path, o)
   if not ok then fail("read_csv: %s", options.bare(x)) end
+  need_whole(path, x, o)
   return M.to(x, o.dtype), names
 end
 

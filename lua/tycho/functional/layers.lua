@@ -337,8 +337,8 @@ def("rrelu",
     return ops.where(ops.ge(x, 0), x, x * (ops.rand(x.shape, {dtype = x.dtype, device = x.device}) * (upper - lower) + lower))
   end, NN)
 def("gumbel_softmax",
-  "x, tau:number=1, hard:bool=false, dim:int=-1",
-  "a sample from the categories along dim that gradients flow through",
+  "x, tau:number=1, hard:bool=false, dim:int=-1, *, eps:number?",
+  "a sample from the categories along dim that gradients flow through; eps has no effect",
   function(x, tau, hard, dim)
     local noise = -ops.log(ops.exponential(ops.empty(x.shape, {dtype = x.dtype, device = x.device})))
     local y = ops.softmax((x + noise) / tau, dim)

@@ -345,15 +345,16 @@ def("linalg.matrix_rank",
 
 ---- norms, products ----
 def("linalg.vector_norm",
-  "x, ord:any?, dim:any?, keepdim:bool=false",
+  "x, ord:any?, dim:any?, keepdim:bool=false, *, dtype:dtype?",
   "ord-norm (2 where nil) over dim (all dims where nil)",
-  function(x, ord, dim, keepdim) return M.norm(x, ord, dim, {keepdim = keepdim}) end, NO_METHOD)
+  function(x, ord, dim, keepdim, dtype) return M.norm(x, ord, dim, {keepdim = keepdim, dtype = dtype}) end, NO_METHOD)
 def("linalg.matrix_norm",
-  "x, ord:any?, dim:any?, keepdim:bool=false",
+  "x, ord:any?, dim:any?, keepdim:bool=false, *, dtype:dtype?",
   "norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2",
-  function(x, ord, dim, keepdim)
+  function(x, ord, dim, keepdim, dtype)
     local name = "linalg.matrix_norm"
     need_matrix(name, x)
+    if dtype then x = M.to(x, dtype) end
     ord = lib.norm_order(name, ord, "fro")
     if dim ~= nil and (type(dim) ~= "table" or #dim ~= 2) then fail(name, "dim must be a list of two dims") end
     local p, q = wrap(name, dim and dim[1] or -2, M.dim(x)), wrap(name, dim and dim[2] or -1, M.dim(x))
@@ -377,12 +378,12 @@ def("linalg.matrix_norm",
     return y
   end, NO_METHOD)
 def("linalg.norm",
-  "x, ord:any?, dim:any?, keepdim:bool=false",
+  "x, ord:any?, dim:any?, keepdim:bool=false, *, dtype:dtype?",
   "vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm",
-  function(x, ord, dim, keepdim)
+  function(x, ord, dim, keepdim, dtype)
     local two = type(dim) == "table" and #dim == 2 or (dim == nil and M.dim(x) == 2)
-    if ord ~= nil and two then return F["linalg.matrix_norm"](x, ord, dim, keepdim) end
-    return F["linalg.vector_norm"](x, ord, dim, keepdim)
+    if ord ~= nil and two then return F["linalg.matrix_norm"](x, ord, dim, keepdim, {dtype = dtype}) end
+    return F["linalg.vector_norm"](x, ord, dim, keepdim, {dtype = dtype})
   end, NO_METHOD)
 def("linalg.cond", "x, p:any?", "condition numbers: the p-norm (2 where nil) of x times that of its inverse", function(x, p)
   p = p == nil and 2 or p
@@ -452,10 +453,13 @@ def("linalg.diagonal", "x, *, offset:int=0, dim1:dim=-2, dim2:dim=-1", "the diag
   function(x, offset, dim1, dim2) return ops.diagonal(x, offset, dim1, dim2) end, NO_METHOD)
 
 ---- torch's own names ----
-for name, of in pairs {inverse = "inv", det = "det", slogdet = "slogdet", pinverse = "pinv", matrix_exp = "matrix_exp"} do
+for name, of in pairs {inverse = "inv", det = "det", slogdet = "slogdet", matrix_exp = "matrix_exp"} do
   lib.alias(name, "linalg." .. of)
   M[name] = F[name]
 end
+def("pinverse", "x, rcond:any?", "linalg.pinv: singular values up to rcond times the largest count as 0", function(x, rcond)
+  return F["linalg.pinv"](x, rcond)
+end)
 def("logdet", "x", "logarithm of determinants, NaN where they are negative", function(x)
   local sign, log = F["linalg.slogdet"](x)
   return ops.where(ops.lt(sign, 0), 0 / 0, log)

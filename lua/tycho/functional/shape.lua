@@ -514,7 +514,9 @@ def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", 
 end, {nn = true})
 
 ---- other names that PyTorch has ----
-for name, of in pairs {swapaxes = "transpose", swapdims = "transpose", moveaxis = "movedim", ravel = "flatten", row_stack = "vstack",
+def("swapaxes", "x, axis0:int, axis1:int", "as transpose", function(x, a, b) return M.transpose(x, a, b) end)
+M.swapaxes_ = M.transpose_
+for name, of in pairs {swapdims = "transpose", moveaxis = "movedim", ravel = "flatten", row_stack = "vstack",
     split_with_sizes = "split"} do
   lib.alias(name, of)
 end

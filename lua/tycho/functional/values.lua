@@ -80,27 +80,29 @@ for _, of in ipairs {"var", "std"} do
       return spread, ops.mean(x, type(dim) ~= "boolean" and dim or nil, {keepdim = keepdim})
     end)
 end
-def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 where p is nil or 'fro'",
-  widened(function(x, p, dim, keepdim)
-    local o = {keepdim = keepdim}
-    p = lib.norm_order("norm", p, 2)
-    if p == "nuc" then return F["linalg.matrix_norm"](x, p, dim, keepdim) end
-    if p == 2 or p == "fro" then return ops.norm2(x, dim, o) end
-    local a = ops.abs(x)
-    if p == math.huge then return ops.amax(a, dim, o) end
-    if p == -math.huge then return ops.amin(a, dim, o) end
-    if p == 0 then
-      local count = M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype)
-      return x.requires_grad and count + ops.sum(ops.fill(x, 0), dim, o) or count                -- with a slope of 0
-    end
-    if p < 1 then                -- no gradient where an element is 0
-      local at0 = ops.eq(a, 0)
-      local powers = ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, p > 0 and 0 or math.huge)
-      return root(ops.sum(powers, dim, o), function(v) return ops.pow(v, 1 / p) end)
-    end
-    if p == 1 then return ops.sum(a, dim, o) end
-    return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
-  end), {float32 = true})
+local norm = widened(function(x, p, dim, keepdim)
+  local o = {keepdim = keepdim}
+  p = lib.norm_order("norm", p, 2)
+  if p == "nuc" then return F["linalg.matrix_norm"](x, p, dim, keepdim) end
+  if p == 2 or p == "fro" then return ops.norm2(x, dim, o) end
+  local a = ops.abs(x)
+  if p == math.huge then return ops.amax(a, dim, o) end
+  if p == -math.huge then return ops.amin(a, dim, o) end
+  if p == 0 then
+    local count = M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype)
+    return x.requires_grad and count + ops.sum(ops.fill(x, 0), dim, o) or count                -- with a slope of 0
+  end
+  if p < 1 then                -- no gradient where an element is 0
+    local at0 = ops.eq(a, 0)
+    local powers = ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, p > 0 and 0 or math.huge)
+    return root(ops.sum(powers, dim, o), function(v) return ops.pow(v, 1 / p) end)
+  end
+  if p == 1 then return ops.sum(a, dim, o) end
+  return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
+end)
+def("norm", "x, p:any?, dim:dims?, keepdim:bool=false, *, dtype:dtype?",
+  "the p-norm over dim; 2 where p is nil or 'fro'; x is converted to dtype first",
+  function(x, p, dim, keepdim, dtype) return norm(dtype and M.to(x, dtype) or x, p, dim, keepdim) end, {float32 = true})
 def("logsumexp", "x, dim:dims, keepdim:bool=false", "log of the sum of exp(x) over dim, without overflow", function(x, dim, keepdim)
   if not M.is_floating_point(x) then x = M.float(x) end
   if M.numel(x) == 0 then return ops.log(ops.sum(x, dim, {keepdim = keepdim})) end
@@ -141,7 +143,8 @@ def("allclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false"
 def("aminmax", "x, *, dim:int?, keepdim:bool=false", "minimum and maximum over dim (all dims where nil)", function(x, dim, keepdim)
   return ops.amin(x, dim, {keepdim = keepdim}), ops.amax(x, dim, {keepdim = keepdim})
 end)
-def("nanmean", "x, dim:dims?, keepdim:bool=false", "mean over dim of what isn't NaN", function(x, dim, keepdim)
+def("nanmean", "x, dim:dims?, keepdim:bool=false, *, dtype:dtype?", "mean over dim of what isn't NaN", function(x, dim, keepdim, dtype)
+  if dtype then x = M.to(x, dtype) end
   return ops.nansum(x, dim, {keepdim = keepdim}) / ops.sum(ops.logical_not(ops.isnan(x)), dim, {keepdim = keepdim})
 end)
 
@@ -176,8 +179,9 @@ local function among(x, values)
   local at = ops.clamp(ops.searchsorted(sorted, flat), 1, #sorted)
   return M.reshape(ops.eq(ops.index(sorted, {at}, 1), flat), x.shape)
 end
-def("isin", "x, values:operand, *, invert:bool=false", "true where an element of x is among values (invert: is not)",
-  function(x, values, invert)
+def("isin", "x, values:operand, *, assume_unique:bool=false, invert:bool=false",
+  "true where an element of x is among values (invert: is not); assume_unique has no effect",
+  function(x, values, _, invert)
     local found = core.is_tensor(values) and among(x, values) or ops.eq(x, values)
     return invert and ops.logical_not(found) or found
   end)

@@ -12,6 +12,7 @@ local fail, shown = options.fail, options.shown
 local function lazy(name, of, saved, signature)
   local Lazy = lib.layer("Lazy" .. name)
   Lazy._is_lazy = true
+  function Lazy._becomes() return lib.classes[name] end
   function Lazy:init(...)
     self.arguments = signature and {options.arguments("Lazy" .. name, signature, ...), n = 1} or options.pack(...)
     self:register_buffer("like", core.ops.zeros({0}), {persistent = false})         -- to() changes it as it will the layer

@@ -573,7 +573,7 @@ function exports.isinstance(v, class)
     fail("isinstance: argument 2 must be a class of modules, such as nn.Linear, or a list of them, got %s", options.shown(class))
   end
   local c = is_module[v] and class_of(stands_for[v] or v)
-  while c and c ~= class do c = rawget(c, "_super") end
+  while c and c ~= class do c = rawget(c, "_becomes") and c._becomes() or rawget(c, "_super") end          -- as what a lazy layer will be
   return c == class and c ~= nil and c ~= false
 end
 -- Whether v is a module.
