@@ -12397,7 +12397,7 @@ function classes.CSV:batch(indices) end
 function tycho.data.datasets.CSV(options) end
 
 tycho.data.transforms = {}
---- `(size, {interpolation="bilinear", antialias=true})` resizes the shorter side to size, or the picture to {height, width}; "bilinear" or "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
+--- `(size, {interpolation="bilinear", max_size=, antialias=true})` resizes the shorter side to size, or to less where the longer side would be above max_size; or the picture to {height, width}; "bilinear", "bicubic" or "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
 ---@param size any
 ---@param options? table
 function tycho.data.transforms.Resize(size, options) end
@@ -12406,7 +12406,7 @@ function tycho.data.transforms.Resize(size, options) end
 ---@param size any
 function tycho.data.transforms.CenterCrop(size) end
 
---- `(size, padding=0, {fill=0, padding_mode="constant"})` a crop at a random place, after padding as in Pad.
+--- `(size, padding=0, {pad_if_needed=false, fill=0, padding_mode="constant"})` a crop at a random place, after padding as in Pad; pad_if_needed: smaller pictures are padded further, else they are an error.
 ---@param size any
 ---@param padding? any
 ---@param options? table
@@ -12419,7 +12419,7 @@ function tycho.data.transforms.RandomCrop(size, padding, options) end
 ---@param options? table
 function tycho.data.transforms.RandomResizedCrop(size, scale, ratio, options) end
 
---- `(padding, {fill=0, padding_mode="constant"})` padding: a number, {left and right, top and bottom} or {left, top, right, bottom}; "constant", "edge" or "reflect".
+--- `(padding, {fill=0, padding_mode="constant"})` padding: a number, {left and right, top and bottom} or {left, top, right, bottom}; "constant", "edge" or "reflect". fill, here and elsewhere: a number, or a list with one for each channel.
 ---@param padding any
 ---@param options? table
 function tycho.data.transforms.Pad(padding, options) end
@@ -12432,12 +12432,12 @@ function tycho.data.transforms.RandomHorizontalFlip(p) end
 ---@param p? any
 function tycho.data.transforms.RandomVerticalFlip(p) end
 
---- `(degrees, {interpolation="nearest", fill=0})` by an angle of -degrees..degrees, or {least, most}, about the centre.
+--- `(degrees, {interpolation="nearest", expand=false, center=, fill=0})` by an angle of -degrees..degrees, or {least, most}, about the middle, or center = {x, y}, in pixels from 1; expand: the picture becomes as large as the rotated one.
 ---@param degrees any
 ---@param options? table
 function tycho.data.transforms.RandomRotation(degrees, options) end
 
---- `(degrees, {translate=, scale=, shear=, interpolation="nearest", fill=0})` rotated as in RandomRotation; moved by up to translate = {share of the width, of the height}; scaled by a factor in scale = {least, most}; sheared by degrees: a number, {least, most} along x, or four numbers, along y too.
+--- `(degrees, {translate=, scale=, shear=, interpolation="nearest", fill=0, center=})` rotated as in RandomRotation; moved by up to translate = {share of the width, of the height}; scaled by a factor in scale = {least, most}; sheared by degrees: a number, {least, most} along x, or four numbers, along y too.
 ---@param degrees any
 ---@param options? table
 function tycho.data.transforms.RandomAffine(degrees, options) end
@@ -12500,7 +12500,7 @@ function tycho.data.transforms.GaussianBlur(kernel_size, sigma) end
 ---@param std any
 function tycho.data.transforms.Normalize(mean, std) end
 
---- `(p=0.5, scale={0.02, 0.33}, ratio={0.3, 3.3}, value=0)` with probability p sets a rectangle to value; scale: its share of the area, ratio: of its sides.
+--- `(p=0.5, scale={0.02, 0.33}, ratio={0.3, 3.3}, value=0)` with probability p sets a rectangle to value: a number, a list with one for each channel, or "random", normal variates. scale: its share of the area, ratio: of its sides.
 ---@param p? any
 ---@param scale? any
 ---@param ratio? any
@@ -12511,23 +12511,37 @@ function tycho.data.transforms.RandomErasing(p, scale, ratio, value) end
 ---@param size any
 function tycho.data.transforms.Cutout(size) end
 
---- `(num_ops=2, magnitude=9)` num_ops random changes out of fourteen (shear, move, rotate, colours, ...), of strength magnitude out of 30.
+--- `(num_ops=2, magnitude=9, {interpolation="nearest", fill=0})` num_ops random changes out of fourteen (shear, move, rotate, colours, ...), of strength magnitude out of 30.
 ---@param num_ops? any
 ---@param magnitude? any
-function tycho.data.transforms.RandAugment(num_ops, magnitude) end
+---@param options? table
+function tycho.data.transforms.RandAugment(num_ops, magnitude, options) end
 
---- `(policy="imagenet")` two of these changes, each with a probability; the pair is one of 25 found for a dataset: "imagenet", "cifar10" or "svhn" (Cubuk et al. 2019).
+--- `(policy="imagenet", {interpolation="nearest", fill=0})` two of these changes, each with a probability; the pair is one of 25 found for a dataset: "imagenet", "cifar10" or "svhn" (Cubuk et al. 2019).
 ---@param policy? any
-function tycho.data.transforms.AutoAugment(policy) end
+---@param options? table
+function tycho.data.transforms.AutoAugment(policy, options) end
 
---- one of RandAugment's changes, of any strength.
-function tycho.data.transforms.TrivialAugmentWide() end
+--- `({interpolation="nearest", fill=0})` one of RandAugment's changes, of any strength.
+---@param options? table
+function tycho.data.transforms.TrivialAugmentWide(options) end
 
 --- returns its input: pictures are tensors already.
 function tycho.data.transforms.ToTensor() end
 
---- `(dtype)` converts to this floating dtype; uint8's 0..255 become 0..1.
----@param dtype any
+--- `(matrix, mean)` a picture of D values as a row, less mean (D), times matrix (D x D): whitening.
+---@param matrix any
+---@param mean any
+function tycho.data.transforms.LinearTransformation(matrix, mean) end
+
+--- `(alpha=50, sigma=5, {interpolation="bilinear", fill=0})` pixels moved by random, smooth distances: each of -alpha..alpha, blurred by a Gaussian of sigma, pixels; alpha, sigma: a number, or {along x, along y}.
+---@param alpha? any
+---@param sigma? any
+---@param options? table
+function tycho.data.transforms.ElasticTransform(alpha, sigma, options) end
+
+--- `(dtype="float32")` converts to this floating dtype; uint8's 0..255 become 0..1.
+---@param dtype? any
 function tycho.data.transforms.ConvertImageDtype(dtype) end
 
 --- `(fn)` a function of a picture as a transform; a dataset that uses it makes its items in Lua.
@@ -12569,7 +12583,7 @@ function tycho.data.transforms.MixUp(options) end
 function tycho.data.transforms.CutMix(options) end
 
 tycho.data.transforms.functional = {}
---- `(x, top, left, height, width)` the rectangle whose first row is top and first column left, from 1; parts outside the picture are 0. These functions take a picture (C, H, W), or a batch of pictures.
+--- `(x, top, left, height, width)` the rectangle whose first row is top and first column left, from 1, or less; parts outside the picture are 0. These functions take a picture (C, H, W), or a batch of pictures.
 ---@param x any
 ---@param top any
 ---@param left any
@@ -12582,11 +12596,21 @@ function tycho.data.transforms.functional.crop(x, top, left, height, width) end
 ---@param size any
 function tycho.data.transforms.functional.center_crop(x, size) end
 
---- `(x, size, {interpolation="bilinear", antialias=true})` as Resize.
+--- `(x, size, {interpolation="bilinear", max_size=, antialias=true})` as Resize.
 ---@param x any
 ---@param size any
 ---@param options? table
 function tycho.data.transforms.functional.resize(x, size, options) end
+
+--- `(x, top, left, height, width, size, {interpolation="bilinear", antialias=true})` a crop, resized.
+---@param x any
+---@param top any
+---@param left any
+---@param height any
+---@param width any
+---@param size any
+---@param options? table
+function tycho.data.transforms.functional.resized_crop(x, top, left, height, width, size, options) end
 
 --- `(x, padding, {fill=0, padding_mode="constant"})` as Pad.
 ---@param x any
@@ -12602,13 +12626,13 @@ function tycho.data.transforms.functional.hflip(x) end
 ---@param x any
 function tycho.data.transforms.functional.vflip(x) end
 
---- `(x, degrees, {interpolation="nearest", fill=0})` counterclockwise about the centre.
+--- `(x, degrees, {interpolation="nearest", expand=false, center=, fill=0})` counterclockwise about the middle, or center = {x, y}, in pixels from 1; expand: the picture becomes as large as the rotated one.
 ---@param x any
 ---@param degrees any
 ---@param options? table
 function tycho.data.transforms.functional.rotate(x, degrees, options) end
 
---- `(x, degrees, translate, scale, shear, {interpolation="nearest", fill=0})` rotated, moved by translate = {x, y} pixels, scaled, sheared by degrees: a number, or {x, y}.
+--- `(x, degrees, translate, scale, shear, {interpolation="nearest", fill=0, center=})` rotated, moved by translate = {x, y} pixels, scaled, sheared by degrees: a number, or {x, y}.
 ---@param x any
 ---@param degrees any
 ---@param translate any
@@ -12671,10 +12695,15 @@ function tycho.data.transforms.functional.posterize(x, bits) end
 ---@param threshold any
 function tycho.data.transforms.functional.solarize(x, threshold) end
 
---- `(x, num_output_channels=1)` as Grayscale.
+--- `(x, num_output_channels:int=1)` rgb_to_grayscale(x, num_output_channels=1), to_grayscale: as Grayscale.
 ---@param x any
----@param num_output_channels? any
+---@param num_output_channels? integer|table
 function tycho.data.transforms.functional.rgb_to_grayscale(x, num_output_channels) end
+
+--- `(x, num_output_channels:int=1)` rgb_to_grayscale(x, num_output_channels=1), to_grayscale: as Grayscale.
+---@param x any
+---@param num_output_channels? integer|table
+function tycho.data.transforms.functional.to_grayscale(x, num_output_channels) end
 
 --- `(x)` As RandomAutocontrast, RandomEqualize and RandomInvert, always.
 ---@param x any
@@ -12687,6 +12716,44 @@ function tycho.data.transforms.functional.equalize(x) end
 --- `(x)` As RandomAutocontrast, RandomEqualize and RandomInvert, always.
 ---@param x any
 function tycho.data.transforms.functional.invert(x) end
+
+--- `(x, gamma, gain=1)` gain * x ^ gamma, kept in 0..1.
+---@param x any
+---@param gamma any
+---@param gain? any
+function tycho.data.transforms.functional.adjust_gamma(x, gamma, gain) end
+
+--- `(x, dtype="float32")` as ConvertImageDtype.
+---@param x any
+---@param dtype? any
+function tycho.data.transforms.functional.convert_image_dtype(x, dtype) end
+
+--- `(x, top, left, height, width, value, {inplace=false})` with a rectangle, from 1, set to value: a number or a tensor that expands to C x height x width.
+---@param x any
+---@param top any
+---@param left any
+---@param height any
+---@param width any
+---@param value any
+---@param options? table
+function tycho.data.transforms.functional.erase(x, top, left, height, width, value, options) end
+
+--- `(x, size)` a list of the four corners and the centre.
+---@param x any
+---@param size any
+function tycho.data.transforms.functional.five_crop(x, size) end
+
+--- `(x, size, vertical_flip=false)` five_crop's five, and five of the mirrored picture.
+---@param x any
+---@param size any
+---@param vertical_flip? any
+function tycho.data.transforms.functional.ten_crop(x, size, vertical_flip) end
+
+--- `(x, displacement, {interpolation="bilinear", fill=0})` each pixel of the result comes from where displacement (1, H, W, 2), in x and y, moves it; the picture's width and height are 2.
+---@param x any
+---@param displacement any
+---@param options? table
+function tycho.data.transforms.functional.elastic_transform(x, displacement, options) end
 
 --- `(boxes)` the area of each box.
 ---@param boxes any

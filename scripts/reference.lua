@@ -37,7 +37,7 @@ local SECTIONS = {
   {"Devices", "cuda/init", "cuda/memory", "cuda/kernel", "graphed"},
   {"Several processes", "distributed", "nn/sharded", "optim/zero"},
   {"Data", "data/init", "data/loader", "data/remote", "data/samplers", "data/datasets", "data/collate", "data/resident"},
-  {"Transforms", "data/transforms"},
+  {"Transforms", "data/transforms", "data/transforms_functional"},
   {"Detection", "vision/boxes", "vision/regions", "vision/deform", "vision/layers", "vision/plain"},
   {"Distributions", "distributions/init", "distributions/base", "distributions/elementary", "distributions/gamma",
     "distributions/composed", "distributions/vectors", "distributions/matrices", "distributions/circular", "distributions/relaxed",
@@ -354,7 +354,8 @@ local HOMES = {["autograd.functional"] = "autograd/functional", ["nn.init"] = "n
   ["nn.utils.rnn"] = "nn/sequences", ["nn.utils.prune"] = "nn/prune", ["nn.utils.parametrize"] = "nn/parametrize",
   ["nn.utils.parametrizations"] = "nn/parametrize", ["utils.tensorboard"] = "tensorboard",
   ["distributed.fsdp"] = "nn/sharded", ["distributed.optim"] = "optim/zero", ["utils.benchmark"] = "benchmark",
-  ["distributions.transforms"] = "distributions/transforms", ["vision.ops"] = "vision/boxes"}
+  ["distributions.transforms"] = "distributions/transforms", ["vision.ops"] = "vision/boxes",
+  ["data.transforms.functional"] = "data/transforms_functional"}
 -- The file that makes a public table: the one of its name, else that of the table around it.
 local function home_of(path, above)
   if HOMES[path] then return HOMES[path] end

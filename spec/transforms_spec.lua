@@ -3,7 +3,7 @@ local tycho = require "tycho"
 local helper = require "spec.helper"
 local fails = helper.fails
 local data, T = tycho.data, tycho.data.transforms
-local F = T.functional
+local F, cpu = T.functional, {device = "cpu"}
 
 local function near(a, b, eps, name)
   assert.equal(tostring(b.shape), tostring(a.shape), name)
@@ -64,6 +64,52 @@ describe("transforms", function()
     near(F.equalize(x), gold.equalize, 1e-6, "equalize")
   end)
 
+  it("give torchvision's values for its further arguments and functions, too", function()
+    for _, s in ipairs {{7, 9}, {26, 34}, {5, 40}} do
+      local name, cubic = ("resize_%d_%d_cubic"):format(s[1], s[2]), {interpolation = "bicubic"}
+      near(F.resize(x, s, cubic), gold[name .. "_aa"], 2e-6, name .. "_aa")
+      near(F.resize(x, s, {interpolation = "bicubic", antialias = false}), gold[name], 2e-6, name)
+    end
+    local bytes = x:gt(0.5):to("uint8") * 255             -- kept in 0..1; rounded there
+    near(F.resize(bytes, {26, 34}, {interpolation = "bicubic"}), gold.resize_cubic_bytes, 0.5 / 255 + 1e-6, "bytes")
+    near(F.resize(x, 8, {max_size = 9}), gold.resize_most, 2e-6, "max_size")
+    near(T.Resize(8, {max_size = 9})(x), gold.resize_most, 2e-6, "max_size")
+    fails("Resize: max_size must be above size, 8, got 8", T.Resize, 8, {max_size = 8})
+    fails("Resize: max_size is for a size of the shorter side", T.Resize, {8, 9}, {max_size = 10})
+    near(F.resized_crop(x, 3, 4, 6, 7, {5, 9}), gold.resized_crop, 2e-6, "resized_crop")
+    near(F.crop(x, -1, -2, 6, 7), gold.crop_outside, 0, "crop")
+    local three = {fill = {0.1, 0.2, 0.3}}
+    local padded = F.pad(x, 2, three)
+    for c = 1, 3 do near(padded[c], F.pad(x[{ {c, c} }], 2, {fill = c / 10})[1], 0) end
+    fails("pad: a picture of 1 channels with 3 values to fill with", F.pad, g, 2, three)
+    fails("Pad: fill must be a number or a list of 1 to 4, got 'x'", T.Pad, 1, {fill = "x"})
+    for _, a in ipairs {"17.5", "-90", "200"} do
+      near(F.rotate(x, tonumber(a), {expand = true, fill = three.fill}), gold["rotate_" .. a .. "_expand"], 0, "expand " .. a)
+      near(T.RandomRotation({tonumber(a), tonumber(a)}, {expand = true, fill = three.fill})(x), gold["rotate_" .. a .. "_expand"], 0)
+    end
+    near(F.rotate(x, 30, {center = {2.5, 3.5}}), gold.rotate_center, 0, "center")
+    near(F.rotate(x, 30, {center = {2.5, 3.5}, expand = true}), gold.rotate_center_expand, 0, "center and expand")
+    near(F.affine(x, 20, {2, -3}, 1.3, {10, 5}, {center = {4.5, 5.5}}), gold.affine_center, 0, "center of affine")
+    near(T.RandomAffine({20, 20}, {center = {4.5, 5.5}})(x), F.affine(x, 20, {0, 0}, 1, 0, {center = {4.5, 5.5}}), 0)
+    fails("rotate: center must be a list {x, y}, in pixels from 1, got 3", F.rotate, x, 30, {center = 3})
+    near(F.adjust_gamma(x, 0.7, 1.2), gold.gamma, 2e-6, "gamma")
+    near(F.to_grayscale(x, 3), gold.grayscale, 1e-6)
+    assert.equal("float16", F.convert_image_dtype(bytes, "float16").dtype)
+    near(F.elastic_transform(x, gold.displacement), gold.elastic, 2e-5, "elastic")
+    near(F.elastic_transform(x, gold.displacement, "nearest", {0.5, 0.2, 0.1}), gold.elastic_nearest, 0, "elastic, nearest")
+    near(T.ElasticTransform(0, 1)(x), x, 1e-5)
+    fails("GaussianBlur: a kernel of 41x41 is too large", T.ElasticTransform(), x)
+    assert.is_true(T.ElasticTransform {alpha = 80, sigma = 1, fill = 1}(x):ne(x):float():mean():item() > 0.5)
+    local d = 3 * 13 * 17
+    near(T.LinearTransformation(tycho.eye(d, cpu):roll(1, 1) * 2, tycho.full({d}, 0.25, cpu))(x), gold.whitened, 1e-6, "whitened")
+    local erased = F.erase(x, 2, 3, 4, 5, 7)
+    assert.same({20, true}, {erased[1]:eq(7):sum():item(), erased:eq(7)[{ {}, {2, 5}, {3, 7} }]:all():item()})
+    fails("erase: the rectangle of 4x5 at row 12, column 3 isn't within", F.erase, x, 12, 3, 4, 5, 7)
+    assert.equal(5, #F.five_crop(x, 4))
+    near(F.ten_crop(x, 4)[6], F.hflip(x)[{ {}, {1, 4}, {1, 4} }], 0)
+    fails("transforms.functional has no 'rotat'; did you mean 'rotate'?", function() return F.rotat end)
+  end)
+
   it("work on bytes, views, batches and what came of another transform", function()
     local bytes = (x * 255):round():to("uint8")
     near(F.resize(bytes, {7, 9}), gold.resize_7_9_aa, 2e-6)
@@ -92,6 +138,24 @@ describe("transforms", function()
     local n = 0
     for _, c in pairs(count) do n = n + 1; assert.is_true(c > 50 and c < 160) end
     assert.equal(60, n)
+    -- smaller pictures get what is needed on both sides, and of each place comes about as much
+    local needed, places = T.RandomCrop(15, {pad_if_needed = true, fill = -1}), {}
+    for _ = 1, 2000 do
+      local y = needed(where)
+      local inside = y[1]:ge(0):nonzero()
+      local top, left = inside[{1, 1}], inside[{1, 2}]
+      local first = where[{1, 1, 1}] + y[{1, top, left}] - 1
+      local at = ("%d %d"):format(top, (first - 1) % 17 - left)
+      places[at] = (places[at] or 0) + 1
+      assert.equal(13 * 15, #inside)
+    end
+    n = 0
+    for _, c in pairs(places) do n = n + 1; assert.is_true(c > 100 and c < 360) end
+    assert.equal(9, n)
+    fails("RandomCrop: a picture of 13x17, padding included, is smaller than the crop of 15x15", T.RandomCrop(15), where)
+    local noise = T.RandomErasing(1, {value = "random", scale = {0.5, 0.5}})(tycho.zeros(3, 200, 200, cpu))
+    noise = noise[noise:ne(0)]
+    assert.is_true(math.abs(noise:mean():item()) < 0.02 and math.abs(noise:std():item() - 1) < 0.02)
     local flips, flip = 0, T.RandomHorizontalFlip(0.3)
     for _ = 1, 3000 do if flip(where)[{1, 1, 1}] ~= 1 then flips = flips + 1 end end
     assert.is_true(flips > 800 and flips < 1000)

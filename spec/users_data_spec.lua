@@ -183,7 +183,7 @@ describe("users' pictures", function()
     local ten = T.Compose {T.TenCrop({2, 3}), T.Lambda(function(list) return tycho.stack(list) end)}(x)
     assert.equal("10x1x2x3", tostring(ten.shape))
     assert.is_true(ten[6]:equal(x:flip(3)[{ {}, {1, 2}, {1, 3} }]))
-    fails("FiveCrop: the crop of 7x7 is larger", T.FiveCrop(7), x)
+    fails("five_crop: the crop of 7x7 is larger", T.FiveCrop(7), x)
     local seen = {}
     local t = T.RandomOrder {function(v) return v + 1 end, function(v) return v * 2 end}
     tycho.manual_seed(1)

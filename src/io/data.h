@@ -54,7 +54,7 @@ static inline ty_draws ty_draws_of(uint64_t key, int64_t item) { return (ty_draw
 
 /* ---- transforms ---- */
 
-#define TY_TRANSFORM_ARGS 12
+#define TY_TRANSFORM_ARGS 24
 typedef struct { int kind; double v[TY_TRANSFORM_ARGS]; } ty_transform;
 /* The step of this name, with the numbers that lua/tycho/data/transforms.lua gives; checks them. */
 ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int n, ty_transform *out);
@@ -66,17 +66,24 @@ bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known);
 /* pictures' geometry and colours (warp.c, colour.c): change *p */
 #define TY_BORDERS(X) X(BORDER_FILL, "constant") X(BORDER_EDGE, "edge") X(BORDER_REFLECT, "reflect")
 typedef enum { TY_BORDERS(TY_AS_NUMBER) TY_NBORDER } ty_border;
-ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_border border, float fill, ty_canvas *s);
+/* What is outside: a value for all planes, or one for each. */
+typedef struct { int n; float v[4]; } ty_fill;
+ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_border border, const ty_fill *fill, ty_canvas *s);
 /* AutoAugment's policies, named after the dataset they were found on (policies.h) */
 #define TY_POLICIES(X) X(IMAGENET, "imagenet") X(CIFAR10, "cifar10") X(SVHN, "svhn")
 enum { TY_POLICIES(TY_AS_NUMBER) TY_NPOLICY };
-ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool antialias, ty_canvas *s);
-/* How ty_warp reads the picture: the nearest pixel, or between four; fill: the value outside. */
-typedef struct { bool nearest; float fill; } ty_sampler;
+/* Between 2 (Keys' cubic: 4) neighbours along each axis, or as many times more as the picture shrinks with antialias; a cubic of bytes is
+ * kept in 0..1. */
+#define TY_RESAMPLINGS(X) X(BILINEAR, "bilinear") X(NEAREST, "nearest") X(BICUBIC, "bicubic")
+typedef enum { TY_RESAMPLINGS(TY_AS_NUMBER) TY_NRESAMPLING } ty_resampling;
+ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, ty_resampling how, bool antialias, ty_canvas *s);
+/* How ty_warp reads the picture: the nearest pixel, or between four. */
+typedef struct { bool nearest; ty_fill fill; } ty_sampler;
 /* Angles in degrees; tx, ty in pixels. */
 typedef struct { double degrees, tx, ty, scale, shear_x, shear_y; } ty_affine;
-/* Pixel (x, y) of the result comes from ((m0 x + m1 y + m2) / d, (m3 x + m4 y + m5) / d), d = m6 x + m7 y + 1, relative to (cx, cy). */
-ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, ty_sampler how, ty_canvas *s);
+/* Pixel (x, y) of the result comes from ((m0 x + m1 y + m2) / d, (m3 x + m4 y + m5) / d), d = m6 x + m7 y + 1, relative to (cx, cy).
+ * The result has h x w pixels about the picture's middle. */
+ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, int h, int w, const ty_sampler *how, ty_canvas *s);
 /* with a Gaussian kernel of wide x tall; the borders reflect */
 ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x, double sigma_y, ty_canvas *s);
 void ty_inverse_affine(ty_affine a, double m[8]);

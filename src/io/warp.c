@@ -14,7 +14,7 @@ static int reflected(int i, int n) {                     /* ... 2 1 0 1 2 ... n-
   return i < n ? i : period - i;
 }
 
-ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_border border, float fill, ty_canvas *s) {
+ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_border border, const ty_fill *fill, ty_canvas *s) {
   if (y >= 0 && x >= 0 && y + h <= p->h && x + w <= p->w) {
     const int64_t by = y * p->sh + x * p->sw;
     p->p = p->bytes ? (const void *)((const uint8_t *)p->p + by) : (const void *)((const float *)p->p + by);
@@ -30,14 +30,15 @@ ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_bor
   for (int c = 0; c < p->c; c++)
     for (int i = 0; i < h; i++) {
       float *row = to + ((int64_t)c * h + i) * w;
+      const float outside = border == TY_BORDER_FILL ? fill->v[fill->n == 1 ? 0 : c] : 0;
       int sy = y + i;
-      if (border == TY_BORDER_FILL && (sy < 0 || sy >= p->h)) { for (int j = 0; j < w; j++) row[j] = fill; continue; }
+      if (border == TY_BORDER_FILL && (sy < 0 || sy >= p->h)) { for (int j = 0; j < w; j++) row[j] = outside; continue; }
       sy = border == TY_BORDER_REFLECT ? reflected(sy, p->h) : TY_MAX(0, TY_MIN(p->h - 1, sy));
       const float *src = from + c * p->sc + sy * p->sh;
       for (int j = 0; j < w; j++) {
         const int sx = x + j;
-        row[j] = sx >= 0 && sx < p->w ? src[sx] : border == TY_BORDER_FILL ? fill : border == TY_BORDER_REFLECT ? src[reflected(sx, p->w)]
-          : src[TY_MAX(0, TY_MIN(p->w - 1, sx))];
+        row[j] = sx >= 0 && sx < p->w ? src[sx] : border == TY_BORDER_FILL ? outside
+          : border == TY_BORDER_REFLECT ? src[reflected(sx, p->w)] : src[TY_MAX(0, TY_MIN(p->w - 1, sx))];
       }
     }
   *p = (ty_picture){.p = to, .own = true, .c = p->c, .h = h, .w = w, .sc = (int64_t)h * w, .sh = w, .sw = 1};
@@ -90,15 +91,21 @@ ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x
 typedef struct { int first, n; } span;
 typedef struct { span *at; float *weight; int most; } taps;  /* output i sums inputs at[i].first ... by weight[i * most ...] */
 
-static bool make_taps(int in, int out, bool nearest, bool antialias, taps *t) {
-  const double scale = (double)in / out, wide = antialias && scale > 1 ? scale : 1;
-  t->most = nearest ? 1 : (int)ceil(wide) * 2 + 1;
+/* Keys' kernel; a: its slope at 1 */
+static double cubic(double x, double a) {
+  x = fabs(x);
+  return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+}
+
+static bool make_taps(int in, int out, ty_resampling how, bool antialias, taps *t) {
+  const double scale = (double)in / out, wide = antialias && scale > 1 ? scale : 1, reach = how == TY_BICUBIC ? 2 * wide : wide;
+  t->most = how == TY_NEAREST ? 1 : (int)ceil(reach) * 2 + 1;
   t->at = malloc(sizeof(span) * (size_t)out);
   t->weight = malloc(sizeof(float) * (size_t)out * (size_t)t->most);
   if (!t->at || !t->weight) return false;
   for (int i = 0; i < out; i++) {
     float *w = t->weight + (size_t)i * t->most;
-    if (nearest) {
+    if (how == TY_NEAREST) {
       t->at[i] = (span){TY_MIN((int)floorf((float)i * ((float)in / (float)out)), in - 1), 1};
       w[0] = 1;
       continue;
@@ -107,8 +114,16 @@ static bool make_taps(int in, int out, bool nearest, bool antialias, taps *t) {
     int lo, n;
     double sum = 0;
     if (antialias) {
-      lo = TY_MAX(0, (int)(centre - wide + 0.5));
-      n = TY_MIN(in, (int)(centre + wide + 0.5)) - lo;
+      lo = TY_MAX(0, (int)(centre - reach + 0.5));
+      n = TY_MIN(in, (int)(centre + reach + 0.5)) - lo;
+    } else if (how == TY_BICUBIC) {                      /* four neighbours, the border repeated */
+      const int first = (int)floor(centre - 0.5) - 1;
+      lo = TY_MAX(0, TY_MIN(first, in - 1));
+      n = TY_MAX(1, TY_MIN(first + 4, in) - lo);
+      memset(w, 0, sizeof *w * (size_t)n);
+      for (int k = first; k < first + 4; k++) w[TY_MAX(0, TY_MIN(k, in - 1)) - lo] += (float)cubic(k - centre + 0.5, -0.75);
+      t->at[i] = (span){lo, n};
+      continue;
     } else {                                             /* two neighbours, the border repeated */
       lo = TY_MAX(0, (int)floor(centre - 0.5));
       lo = TY_MIN(lo, in - 1);
@@ -117,10 +132,10 @@ static bool make_taps(int in, int out, bool nearest, bool antialias, taps *t) {
     n = TY_MAX(1, TY_MIN(n, t->most));
     for (int k = 0; k < n; k++) {
       const double far = antialias ? fabs((k + lo - centre + 0.5) / wide) : fabs(k + lo - fmax(centre - 0.5, 0));
-      w[k] = (float)fmax(0, 1 - far);
+      w[k] = (float)(how == TY_BICUBIC ? cubic(far, -0.5) : fmax(0, 1 - far));
       sum += w[k];
     }
-    for (int k = 0; k < n; k++) w[k] = sum > 0 ? (float)(w[k] / sum) : k == 0;
+    for (int k = 0; k < n; k++) w[k] = sum != 0 ? (float)(w[k] / sum) : k == 0;
     t->at[i] = (span){lo, n};
   }
   return true;
@@ -128,11 +143,12 @@ static bool make_taps(int in, int out, bool nearest, bool antialias, taps *t) {
 
 static void free_taps(taps *t) { free(t->at); free(t->weight); }
 
-ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool antialias, ty_canvas *s) {
+ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, ty_resampling how, bool antialias, ty_canvas *s) {
   if (h == p->h && w == p->w) return TY_OK;
+  const bool limited = p->bytes && how == TY_BICUBIC;
   TY_TRY(ty_picture_own(ctx, p, s));
   taps across = {0}, down = {0};
-  const bool got = make_taps(p->w, w, nearest, antialias, &across) && make_taps(p->h, h, nearest, antialias, &down);
+  const bool got = make_taps(p->w, w, how, antialias, &across) && make_taps(p->h, h, how, antialias, &down);
   float *mid = got ? ty_canvas_floats(ctx, s, (int64_t)p->c * p->h * w) : NULL;
   float *to = mid ? ty_canvas_floats(ctx, s, (int64_t)p->c * h * w) : NULL;
   if (to) {
@@ -155,6 +171,7 @@ ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool
           const float *src = mid + ((int64_t)c * p->h + a.first + k) * w;
           for (int j = 0; j < w; j++) row[j] += u[k] * src[j];
         }
+        for (int j = 0; limited && j < w; j++) row[j] = TY_MAX(0, TY_MIN(1, row[j]));
       }
     *p = (ty_picture){.p = to, .own = true, .c = p->c, .h = h, .w = w, .sc = (int64_t)h * w, .sh = w, .sw = 1};
   }
@@ -196,21 +213,25 @@ bool ty_inverse_perspective(const double from[8], const double to[8], double m[8
   return true;
 }
 
-ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, ty_sampler how, ty_canvas *s) {
+ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, int tall, int wide, const ty_sampler *how,
+  ty_canvas *s) {
   TY_TRY(ty_picture_own(ctx, p, s));
   const int h = p->h, w = p->w;
-  float *to = ty_canvas_floats(ctx, s, (int64_t)p->c * h * w);
+  const int64_t plane = (int64_t)tall * wide;
+  const double left = cx - (w - wide) / 2.0, top = cy - (h - tall) / 2.0;          /* (cx, cy) in the result */
+  float *to = ty_canvas_floats(ctx, s, p->c * plane);
   if (!to) return TY_OOM;
   const float *from = p->p;
-  for (int y = 0; y < h; y++)
-    for (int x = 0; x < w; x++) {
-      const double far = m[6] * (x - cx) + m[7] * (y - cy) + 1;
-      const double u = (m[0] * (x - cx) + m[1] * (y - cy) + m[2]) / far + cx, v = (m[3] * (x - cx) + m[4] * (y - cy) + m[5]) / far + cy;
+  for (int i = 0; i < tall; i++)
+    for (int j = 0; j < wide; j++) {
+      float *const at_pixel = to + (int64_t)i * wide + j;
+      const double x = j - left, y = i - top, far = m[6] * x + m[7] * y + 1;
+      const double u = (m[0] * x + m[1] * y + m[2]) / far + cx, v = (m[3] * x + m[4] * y + m[5]) / far + cy;
       const bool near = u > -1.5 && v > -1.5 && u < w + 0.5 && v < h + 0.5;    /* false for NaN too */
-      if (how.nearest) {
+      if (how->nearest) {
         const int sx = near ? (int)rint(u) : -1, sy = near ? (int)rint(v) : -1;
         const bool in = sx >= 0 && sy >= 0 && sx < w && sy < h;
-        for (int c = 0; c < p->c; c++) to[c * p->sc + y * p->sh + x] = in ? from[c * p->sc + sy * p->sh + sx] : how.fill;
+        for (int c = 0; c < p->c; c++) at_pixel[c * plane] = in ? from[c * p->sc + sy * p->sh + sx] : how->fill.v[how->fill.n == 1 ? 0 : c];
         continue;
       }
       const int x0 = near ? (int)floor(u) : -9, y0 = near ? (int)floor(v) : -9;
@@ -225,11 +246,11 @@ ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, doub
         total += weight[k];
       }
       for (int c = 0; c < p->c; c++) {
-        double v4 = (1 - total) * how.fill;
+        double v4 = (1 - total) * how->fill.v[how->fill.n == 1 ? 0 : c];
         for (int k = 0; k < 4; k++) v4 += weight[k] * from[c * p->sc + at[k]];
-        to[c * p->sc + y * p->sh + x] = (float)v4;
+        at_pixel[c * plane] = (float)v4;
       }
     }
-  p->p = to;
+  *p = (ty_picture){.p = to, .own = true, .c = p->c, .h = tall, .w = wide, .sc = plane, .sh = wide, .sw = 1};
   return TY_OK;
 }

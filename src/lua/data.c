@@ -534,6 +534,9 @@ void ty_open_data(lua_State *L) {
   TY_BORDERS(COUNTED)
   lua_setfield(L, -2, "borders");
   lua_newtable(L);
+  TY_RESAMPLINGS(COUNTED)
+  lua_setfield(L, -2, "resamplings");
+  lua_newtable(L);
   TY_POLICIES(COUNTED)
   lua_setfield(L, -2, "policies");
 }
