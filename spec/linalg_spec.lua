@@ -337,6 +337,17 @@ describe("linalg", function()
     fails("linalg.householder_product: shapes 2x3 and 2", L.householder_product, random(2, 3), random(2))
   end)
 
+  it("norms and condition numbers of matrices without elements are 0, as PyTorch's", function()
+    for _, ord in ipairs {1, 2, "nuc", math.huge, "fro"} do
+      for _, size in ipairs {{3, 2, 0}, {3, 0, 0}} do
+        close(L.matrix_norm(tycho.zeros(size, f64), ord), tycho.zeros(3, f64), tostring(ord))
+      end
+    end
+    close(L.norm(tycho.zeros(2, 0), 1), tycho.zeros({}))
+    close(L.cond(tycho.zeros(2, 0, 0)), tycho.zeros(2))
+    fails("is empty", L.matrix_norm, tycho.zeros(2, 0), -1)
+  end)
+
   it("gradients are linear at 0 too: derivatives along a direction, and second ones where the first are 0", function()
     local function spectral(a) local u, s, v = L.svd(a, false) return u:matmul(s:exp():unsqueeze(-1) * v) end
     local functions = {

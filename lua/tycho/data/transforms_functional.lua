@@ -46,8 +46,8 @@ fixed("rotate",
     step[#step + 1] = expand and 1 or 0
     return step
   end)
--- affine(x, degrees, translate, scale, shear, {interpolation="nearest", fill=0, center=}): rotated, moved by translate = {x, y} pixels, scaled,
--- sheared by degrees: a number, or {x, y}.
+-- affine(x, degrees, translate, scale, shear, {interpolation="nearest", fill=0, center=}): rotated, moved by translate = {x, y} pixels,
+-- scaled, sheared by degrees: a number, or {x, y}.
 fixed("affine",
   "degrees:number, translate:any, scale:number, shear:any, interpolation:enum(nearest,bilinear)=nearest, fill:any?, center:any?",
   function(degrees, move, scale, shear, mode, fill, centre)
@@ -58,7 +58,8 @@ fixed("affine",
         fail("affine: %s must be two numbers, got %s", pair[1], options.shown(v))
       end
     end
-    return S.centred("affine", centre, S.sampled("affine", mode, fill, "warp", degrees, move[1], move[2] or 0, scale, shear[1], shear[2] or 0))
+    return S.centred("affine", centre,
+      S.sampled("affine", mode, fill, "warp", degrees, move[1], move[2] or 0, scale, shear[1], shear[2] or 0))
   end)
 -- The map that takes four points {{x, y}, ...} of the picture (pixels from 1) to four others.
 local function projection(startpoints, endpoints)
@@ -125,8 +126,8 @@ functional.adjust_gamma = core.define("adjust_gamma", "x, gamma:number, gain:num
 end)
 -- convert_image_dtype(x, dtype="float32"): as ConvertImageDtype.
 fixed("convert_image_dtype", "dtype:dtype?", S.dtype)
--- erase(x, top, left, height, width, value, {inplace=false}): with a rectangle, from 1, set to value: a number or a tensor that expands to C
--- x height x width.
+-- erase(x, top, left, height, width, value, {inplace=false}): with a rectangle, from 1, set to value: a number or a tensor that expands to
+-- C x height x width.
 functional.erase = core.define("erase",
   "x, top:int, left:int, height:int, width:int, value:operand, *, inplace:bool=false",
   function(x, top, left, h, w, value, inplace)

@@ -360,6 +360,8 @@ def("linalg.matrix_norm",
     local p, q = wrap(name, dim and dim[1] or -2, M.dim(x)), wrap(name, dim and dim[2] or -1, M.dim(x))
     if p == q then fail(name, "the two dims must differ") end
     local y
+    -- those of matrices without elements are 0
+    if x.shape[p] * x.shape[q] == 0 and (ord == "nuc" or tonumber(ord) and ord > 0) then ord = "fro" end
     if ord == "fro" then return M.norm(x, 2, {p, q}, {keepdim = keepdim}) end
     if ord == "nuc" or ord == 2 or ord == -2 then
       local s = F["linalg.svdvals"](F.movedim(x, {p, q}, {-2, -1}))
@@ -387,6 +389,7 @@ def("linalg.norm",
   end, NO_METHOD)
 def("linalg.cond", "x, p:any?", "condition numbers: the p-norm (2 where nil) of x times that of its inverse", function(x, p)
   p = p == nil and 2 or p
+  if M.numel(x) == 0 then return ops.sum(x, {-2, -1}) end
   if p == 2 or p == -2 then
     local s = F["linalg.svdvals"](x)
     return p == 2 and ops.amax(s, -1) / ops.amin(s, -1) or ops.amin(s, -1) / ops.amax(s, -1)
