@@ -22,7 +22,7 @@ function made.install(m, name, kind, compute)
   m[name] = compute(m, true)
   local function before(self)
     local e = self[name .. "_made"]
-    if core.is_mapping() then e.unmapped = e.unmapped or self[name] end
+    e.unmapped = core.is_mapping() and (e.unmapped or self[name]) or nil
     self[name] = compute(self)
   end
   local function after(self)             -- the result of a forward within vmap ends with it
