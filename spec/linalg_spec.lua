@@ -346,6 +346,8 @@ describe("linalg", function()
     close(L.norm(tycho.zeros(2, 0), 1), tycho.zeros({}))
     close(L.cond(tycho.zeros(2, 0, 0)), tycho.zeros(2))
     fails("is empty", L.matrix_norm, tycho.zeros(2, 0), -1)
+    fails("ord must be 'fro', 'nuc'", L.matrix_norm, tycho.zeros(0, 3), 7)
+    fails("matrix_norm", L.cond, tycho.zeros(2, 0, 0), "foo")
   end)
 
   it("gradients are linear at 0 too: derivatives along a direction, and second ones where the first are 0", function()

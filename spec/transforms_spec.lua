@@ -82,6 +82,10 @@ describe("transforms", function()
     local padded = F.pad(x, 2, three)
     for c = 1, 3 do near(padded[c], F.pad(x[{ {c, c} }], 2, {fill = c / 10})[1], 0) end
     fails("pad: a picture of 1 channels with 3 values to fill with", F.pad, g, 2, three)
+    near(F.pad(x, 2, {}), F.pad(x, 2), 0)
+    fails("RandomErasing: value must be a number, a list of 1 to 4 or 'random', got 'rand'", T.RandomErasing, 1, {value = "rand"})
+    fails("ElasticTransform: alpha must be a number or two, got 'a'", T.ElasticTransform, "a")
+    fails("Resize: max_size must be at most 32768", T.Resize, 3, {max_size = 40000})
     fails("Pad: fill must be a number or a list of 1 to 4, got 'x'", T.Pad, 1, {fill = "x"})
     for _, a in ipairs {"17.5", "-90", "200"} do
       near(F.rotate(x, tonumber(a), {expand = true, fill = three.fill}), gold["rotate_" .. a .. "_expand"], 0, "expand " .. a)
@@ -102,6 +106,7 @@ describe("transforms", function()
     assert.is_true(T.ElasticTransform {alpha = 80, sigma = 1, fill = 1}(x):ne(x):float():mean():item() > 0.5)
     local d = 3 * 13 * 17
     near(T.LinearTransformation(tycho.eye(d, cpu):roll(1, 1) * 2, tycho.full({d}, 0.25, cpu))(x), gold.whitened, 1e-6, "whitened")
+    near(T.LinearTransformation(tycho.eye(d, cpu), tycho.zeros({d}, cpu))(bytes), bytes:float() / 255, 1e-6, "of bytes")
     local erased = F.erase(x, 2, 3, 4, 5, 7)
     assert.same({20, true}, {erased[1]:eq(7):sum():item(), erased:eq(7)[{ {}, {2, 5}, {3, 7} }]:all():item()})
     fails("erase: the rectangle of 4x5 at row 12, column 3 isn't within", F.erase, x, 12, 3, 4, 5, 7)

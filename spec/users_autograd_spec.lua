@@ -314,6 +314,9 @@ describe("users' functional calls", function()
     local two = {["0.weight"] = w + 1, ["1.weight"] = w + 2}
     helper.fails("functional_call: '0.weight' and '1.weight' are one tensor of the Sequential and are given two",
       func.functional_call, net, two, x)
+    helper.fails("and are given two", func.vmap(function(v)
+      return func.functional_call(net, {["0.weight"] = v, ["1.weight"] = v * 2}, x)
+    end), tycho.ones(3, 2, 2, {device = device}))
     close(func.functional_call(net, two, x, {tie_weights = false}), x * 8, "each", 1e-6)
     close(func.functional_call(net, net:state_dict(), x), net(x), "one tensor with two names")
     close(func.functional_call(net, {["0.weight"] = w}, x, {strict = true}), tycho.zeros(1, 2))

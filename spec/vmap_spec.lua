@@ -359,6 +359,9 @@ describe("vmap", function()
       vmap(function(p, e) return func.functional_call(m, p, e) end, {1, false})(params, x)
       assert.is_true(m.weight:equal(w))
       m:clone()
+      pcall(vmap(function(p) return func.functional_call(m, p, tycho.ones(1, 5)) end), params)        -- errs
+      m(x)
+      helper.close(m.weight, w, "computed again")
     end
   end)
 

@@ -67,7 +67,8 @@ function func.functional_call(net, tensors, ...)
   end
   for _, n in ipairs(named) do
     local name, new, before = n[1], tensors[n[1]], instead[n[2]]
-    if before and o.tie_weights ~= false and new ~= tensors[before] and not program.same(new:detach(), tensors[before]:detach()) then
+    local other = before and o.tie_weights ~= false and new ~= tensors[before] and tensors[before]
+    if other and (core.is_mapped(new) or core.is_mapped(other) or not program.same(new:detach(), other:detach())) then
       fail("functional_call: '%s' and '%s' are one tensor of the %s and are given two: say tie_weights = false", before, name, net._name)
     end
     instead[n[2]] = before or name

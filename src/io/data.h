@@ -56,7 +56,7 @@ static inline ty_draws ty_draws_of(uint64_t key, int64_t item) { return (ty_draw
 
 #define TY_TRANSFORM_ARGS 24
 typedef struct { int kind; double v[TY_TRANSFORM_ARGS]; } ty_transform;
-/* The step of this name, with the numbers that lua/tycho/data/transforms.lua gives; checks them. */
+/* The step of this name, with the numbers that lua/tycho/data/transform_steps.lua tells of; checks them. */
 ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int n, ty_transform *out);
 typedef struct { int n; ty_dtype dtype; ty_transform step[]; } ty_pipeline;
 ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_draws *d, ty_canvas *s);

@@ -289,7 +289,8 @@ local function need_whole(path, x, o)
   local row, column = unpack(ops.nonzero(bad)[1]:totable())
   local v = x[{row, column}]
   fail("read_csv: %s: row %d%s, column %d: %s is not %s %s", path, row, o.header and " after the header" or "", column,
-    v ~= v and "an empty field" or ("%.17g"):format(v), o.dtype == "int64" and "a whole number below 2^53, as needed for" or "a number of",
+    v ~= v and "an empty field, or NaN," or ("%.17g"):format(v),
+    o.dtype == "int64" and "a whole number below 2^53, as needed for" or "a number of",
     o.dtype)
 end
 

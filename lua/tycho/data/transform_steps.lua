@@ -50,21 +50,22 @@ local function four(who, name, v)
   if not ok then fail("%s: %s must be a number or a list of 1 to 4, got %s", who, name, options.shown(v)) end
   return {v[1], v[2] or 0, v[3] or 0, v[4] or 0}, #v
 end
--- The step begun by ... with a fill after it.
+-- The step begun by ... with a fill after it; an empty table is one of options.
 function steps.filled(who, fill, ...)
+  if type(fill) == "table" and next(fill) == nil then fill = nil end
   local step, v, n = {...}, four(who, "fill", fill or 0)
   local at = #step + 1
   step[at] = n
   for i = 1, 4 do step[at + i] = v[i] end
   return step
 end
--- The step begun by ... with what a warp ends with: how it samples, what it fills with, and, if it has one, the point that it turns about,
--- {x, y} in pixels from 1.
+-- The step begun by ... with how a warp samples and what it fills with.
 function steps.sampled(who, mode, fill, ...)
   local step = {...}
   step[#step + 1] = mode == "nearest" and 1 or 0
   return steps.filled(who, fill, unpack(step))
 end
+-- The step with the point that it turns about after it: {x, y} in pixels from 1, or nil for the middle.
 function steps.centred(who, centre, step)
   local ok = centre == nil or type(centre) == "table" and #centre == 2 and type(centre[1]) == "number" and type(centre[2]) == "number"
   if not ok then fail("%s: center must be a list {x, y}, in pixels from 1, got %s", who, options.shown(centre)) end
@@ -83,7 +84,9 @@ function steps.resize(size, mode, max_size, antialias)
     if v % 1 ~= 0 or v < 1 or v > 32768 then fail("Resize: a size must be a whole number from 1 to 32768, got " .. tostring(v)) end
   end
   if type(size) == "number" or #size == 1 then
-    if max_size ~= nil then options.whole("Resize", "max_size", max_size, 1) end
+    if max_size ~= nil and options.whole("Resize", "max_size", max_size, 1) > 32768 then
+      fail("Resize: max_size must be at most 32768, got %d", max_size)
+    end
     return {"resize_short", type(size) == "number" and size or size[1], max_size or 0, core.resamplings[mode], antialias and 1 or 0}
   end
   if max_size ~= nil then fail("Resize: max_size is for a size of the shorter side, not for {height, width}") end

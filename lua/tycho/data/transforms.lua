@@ -207,6 +207,9 @@ define("RandomErasing", "p:number=0.5, scale:any?, ratio:any?, value:any?", func
   local a, b = S.interval("RandomErasing", "scale", scale or {0.02, 0.33}, 1e-9, 1)
   local c, d = S.interval("RandomErasing", "ratio", ratio or {0.3, 3.3}, 1e-9, 1e6)
   local random = value == "random"
+  if type(value) == "string" and not random then
+    fail("RandomErasing: value must be a number, a list of 1 to 4 or 'random', got '%s'", value)
+  end
   local step = S.filled("RandomErasing", not random and value or 0, "erase", p, a, b, c, d)
   step[#step + 1] = bit(random)
   return make("RandomErasing", true, step)
@@ -244,6 +247,7 @@ transforms.LinearTransformation = core.define("LinearTransformation", "matrix:te
     fail("LinearTransformation: matrix must be %dx%d, as mean has %d values; got shape %s", d, d, d, tostring(matrix.shape))
   end
   return transforms.Lambda(function(x)
+    if core.is_tensor(x) and x.dtype == "uint8" then x = S.run(x, {}, false) end
     if not core.is_tensor(x) or M.dim(x) < 3 or x.shape[M.dim(x)] * x.shape[M.dim(x) - 1] * x.shape[M.dim(x) - 2] ~= d then
       fail("LinearTransformation: pictures must have %d values, got %s", d, core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x))
     end
@@ -258,6 +262,7 @@ transforms.ElasticTransform = core.define("ElasticTransform",
     local function two(name, v, default)
       if v == nil then v = default end
       if type(v) == "number" then v = {v, v} end
+      if type(v) ~= "table" then fail("ElasticTransform: %s must be a number or two, got %s", name, options.shown(v)) end
       options.items("ElasticTransform", name, v)
       if #v > 2 then fail("ElasticTransform: %s must be a number or two, got %d", name, #v) end
       return {options.number("ElasticTransform", name, v[1], 0), options.number("ElasticTransform", name, v[2] or v[1], 0)}

@@ -301,6 +301,7 @@ end
 local pseudoinverse
 local function pseudoinverse_of(x, atol, rtol)
   pseudoinverse = pseudoinverse or require("tycho.autograd").Function {
+    _as_ops = true,
     forward = function(ctx, a, absolute, relative)
       local u, s, v = F["linalg.svd"](a, false)
       local none = ops.le(s, M.numel(s) > 0 and least_counted("linalg.pinv", a, s, absolute, relative) or s)
@@ -360,8 +361,7 @@ def("linalg.matrix_norm",
     local p, q = wrap(name, dim and dim[1] or -2, M.dim(x)), wrap(name, dim and dim[2] or -1, M.dim(x))
     if p == q then fail(name, "the two dims must differ") end
     local y
-    -- those of matrices without elements are 0
-    if x.shape[p] * x.shape[q] == 0 and (ord == "nuc" or tonumber(ord) and ord > 0) then ord = "fro" end
+    if x.shape[p] * x.shape[q] == 0 and (ord == "nuc" or ord == 1 or ord == 2 or ord == math.huge) then ord = "fro" end         -- it is 0
     if ord == "fro" then return M.norm(x, 2, {p, q}, {keepdim = keepdim}) end
     if ord == "nuc" or ord == 2 or ord == -2 then
       local s = F["linalg.svdvals"](F.movedim(x, {p, q}, {-2, -1}))
@@ -389,7 +389,7 @@ def("linalg.norm",
   end, NO_METHOD)
 def("linalg.cond", "x, p:any?", "condition numbers: the p-norm (2 where nil) of x times that of its inverse", function(x, p)
   p = p == nil and 2 or p
-  if M.numel(x) == 0 then return ops.sum(x, {-2, -1}) end
+  if M.numel(x) == 0 then return F["linalg.matrix_norm"](x, type(p) == "number" and math.abs(p) or p) end
   if p == 2 or p == -2 then
     local s = F["linalg.svdvals"](x)
     return p == 2 and ops.amax(s, -1) / ops.amin(s, -1) or ops.amin(s, -1) / ops.amax(s, -1)

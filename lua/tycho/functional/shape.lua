@@ -515,7 +515,7 @@ end, {nn = true})
 
 ---- other names that PyTorch has ----
 def("swapaxes", "x, axis0:int, axis1:int", "as transpose", function(x, a, b) return M.transpose(x, a, b) end)
-M.swapaxes_ = M.transpose_
+M.swapaxes_ = core.define("swapaxes_", "x, axis0:int, axis1:int", function(x, a, b) return M.transpose_(x, a, b) end)
 for name, of in pairs {swapdims = "transpose", moveaxis = "movedim", ravel = "flatten", row_stack = "vstack",
     split_with_sizes = "split"} do
   lib.alias(name, of)
