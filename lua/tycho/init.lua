@@ -293,10 +293,9 @@ function tycho.finfo(dtype)
   return {bits = range.bits, eps = functional.EPS[dtype], max = range.max, min = -range.max, tiny = range.tiny,
     smallest_normal = range.tiny, dtype = dtype}
 end
-local WHOLE = {int32 = {32, -2 ^ 31, 2 ^ 31 - 1}, int64 = {64, -2 ^ 63, 2 ^ 63}, uint8 = {8, 0, 255}}
 -- What int32, int64 or uint8 can hold: {bits=, min=, max=, dtype=}; numbers are exact to 2^53.
 function tycho.iinfo(dtype)
-  local w = WHOLE[dtype] or fail("iinfo: argument 1 must be int32, int64 or uint8, got " .. options.shown(dtype))
+  local w = functional.WHOLE[dtype] or fail("iinfo: argument 1 must be int32, int64 or uint8, got " .. options.shown(dtype))
   return {bits = w[1], min = w[2], max = w[3], dtype = dtype}
 end
 -- true: the same inputs give the same bits in every run, with which some GPU kernels are slower.

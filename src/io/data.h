@@ -68,6 +68,7 @@ bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known);
 typedef enum { TY_BORDERS(TY_AS_NUMBER) TY_NBORDER } ty_border;
 /* What is outside: a value for all planes, or one for each. */
 typedef struct { int n; float v[4]; } ty_fill;
+static inline float ty_fill_of(const ty_fill *fill, int plane) { return fill->v[fill->n == 1 ? 0 : plane]; }
 ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_border border, const ty_fill *fill, ty_canvas *s);
 /* AutoAugment's policies, named after the dataset they were found on (policies.h) */
 #define TY_POLICIES(X) X(IMAGENET, "imagenet") X(CIFAR10, "cifar10") X(SVHN, "svhn")

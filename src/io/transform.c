@@ -256,7 +256,7 @@ static void blank(ty_picture *p, int y, int x, int h, int w, const ty_fill *valu
   for (int c = 0; c < p->c; c++)
     for (int i = y; i < y + h; i++)
       for (int j = x; j < x + w; j++)
-        ((float *)p->p)[c * p->sc + i * p->sh + j] = d ? (float)draw_normal(d) : value->v[value->n == 1 ? 0 : c];
+        ((float *)p->p)[c * p->sc + i * p->sh + j] = d ? (float)draw_normal(d) : ty_fill_of(value, c);
 }
 
 static ty_status erase(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {

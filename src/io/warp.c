@@ -30,7 +30,7 @@ ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_bor
   for (int c = 0; c < p->c; c++)
     for (int i = 0; i < h; i++) {
       float *row = to + ((int64_t)c * h + i) * w;
-      const float outside = border == TY_BORDER_FILL ? fill->v[fill->n == 1 ? 0 : c] : 0;
+      const float outside = border == TY_BORDER_FILL ? ty_fill_of(fill, c) : 0;
       int sy = y + i;
       if (border == TY_BORDER_FILL && (sy < 0 || sy >= p->h)) { for (int j = 0; j < w; j++) row[j] = outside; continue; }
       sy = border == TY_BORDER_REFLECT ? reflected(sy, p->h) : TY_MAX(0, TY_MIN(p->h - 1, sy));
@@ -231,7 +231,7 @@ ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, doub
       if (how->nearest) {
         const int sx = near ? (int)rint(u) : -1, sy = near ? (int)rint(v) : -1;
         const bool in = sx >= 0 && sy >= 0 && sx < w && sy < h;
-        for (int c = 0; c < p->c; c++) at_pixel[c * plane] = in ? from[c * p->sc + sy * p->sh + sx] : how->fill.v[how->fill.n == 1 ? 0 : c];
+        for (int c = 0; c < p->c; c++) at_pixel[c * plane] = in ? from[c * p->sc + sy * p->sh + sx] : ty_fill_of(&how->fill, c);
         continue;
       }
       const int x0 = near ? (int)floor(u) : -9, y0 = near ? (int)floor(v) : -9;
@@ -246,7 +246,7 @@ ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, doub
         total += weight[k];
       }
       for (int c = 0; c < p->c; c++) {
-        double v4 = (1 - total) * how->fill.v[how->fill.n == 1 ? 0 : c];
+        double v4 = (1 - total) * ty_fill_of(&how->fill, c);
         for (int k = 0; k < 4; k++) v4 += weight[k] * from[c * p->sc + at[k]];
         at_pixel[c * plane] = (float)v4;
       }

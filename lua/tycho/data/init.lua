@@ -7,6 +7,7 @@ local samplers = require "tycho.data.samplers"
 local source = require "tycho.data.source"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
+local WHOLE = require("tycho.functional.lib").WHOLE
 local generator = require "tycho.generator"
 local fail = options.fail
 local check = options.check
@@ -280,11 +281,12 @@ function data.read_image(path, o)
 end
 
 -- Raises if an element of x, what a file has, isn't a whole number that o.dtype holds.
-local INTEGERS = {uint8 = {0, 255}, int32 = {-2 ^ 31, 2 ^ 31 - 1}, int64 = {1 - 2 ^ 53, 2 ^ 53 - 1}}
+local EXACT = 2 ^ 53 - 1                                   -- the text was read as a Lua number
 local function need_whole(path, x, o)
-  local range = INTEGERS[o.dtype]
-  if not range then return end
-  local bad = ops.logical_or(ops.ne(x, ops.trunc(x)), ops.logical_not(ops.logical_and(ops.ge(x, range[1]), ops.le(x, range[2]))))
+  local whole = WHOLE[o.dtype]
+  if not whole then return end
+  local least, most = math.max(whole[2], -EXACT), math.min(whole[3], EXACT)
+  local bad = ops.logical_or(ops.ne(x, ops.trunc(x)), ops.logical_not(ops.logical_and(ops.ge(x, least), ops.le(x, most))))
   if not M.item(ops.any(bad)) then return end
   local row, column = unpack(ops.nonzero(bad)[1]:totable())
   local v = x[{row, column}]

@@ -36,7 +36,7 @@ local function kernel(steps, h, w, channels)
       local p = s[4]
       local fill = {unpack(s, 9, 8 + s[8])}
       if s[5] ~= p or s[6] ~= p or s[7] ~= p or math.max(unpack(fill)) ~= 0 or math.min(unpack(fill)) ~= 0 or s[13] ~= 0 or s[14] ~= 0 then
-        error("to: on a device, RandomCrop must pad all sides by the same size, with 0", 0)
+        error("to: on a device, RandomCrop must pad all sides by the same size, with 0, without pad_if_needed", 0)
       end
       crop, how.padding, how.random = {s[2], s[3]}, p, true
     elseif name == "hflip" then how.flip, how.random = s[2], how.random or s[2] > 0

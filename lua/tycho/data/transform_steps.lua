@@ -41,7 +41,7 @@ function steps.sides(who, p)
   fail(who .. ": padding must be a number, {left and right, top and bottom} or {left, top, right, bottom}")
 end
 
--- Numbers as four values and how many count: fill is a number, or a list with a value for each channel.
+-- A number, or a list with one for each channel, as four numbers, and how many of them count.
 local function four(who, name, v)
   if core.is_tensor(v) then v = M.flatten(v):totable() end           -- of shape C or Cx1x1
   if type(v) == "number" then v = {v} end
@@ -50,20 +50,23 @@ local function four(who, name, v)
   if not ok then fail("%s: %s must be a number or a list of 1 to 4, got %s", who, name, options.shown(v)) end
   return {v[1], v[2] or 0, v[3] or 0, v[4] or 0}, #v
 end
--- The step begun by ... with a fill after it; an empty table is one of options.
-function steps.filled(who, fill, ...)
-  if type(fill) == "table" and next(fill) == nil then fill = nil end
-  local step, v, n = {...}, four(who, "fill", fill or 0)
+-- What to fill with, 0 where it isn't given, as four() gives it; an empty table is one of options.
+function steps.fill(who, fill, name)
+  if fill == nil or type(fill) == "table" and next(fill) == nil then fill = 0 end
+  return four(who, name or "fill", fill)
+end
+-- The step with what it fills with after it; name: the argument's, for errors.
+function steps.filled(who, fill, step, name)
+  local v, n = steps.fill(who, fill, name)
   local at = #step + 1
   step[at] = n
   for i = 1, 4 do step[at + i] = v[i] end
   return step
 end
--- The step begun by ... with how a warp samples and what it fills with.
-function steps.sampled(who, mode, fill, ...)
-  local step = {...}
+-- The step with how a warp samples, and what it fills with, after it.
+function steps.sampled(who, mode, fill, step)
   step[#step + 1] = mode == "nearest" and 1 or 0
-  return steps.filled(who, fill, unpack(step))
+  return steps.filled(who, fill, step)
 end
 -- The step with the point that it turns about after it: {x, y} in pixels from 1, or nil for the middle.
 function steps.centred(who, centre, step)
@@ -75,28 +78,28 @@ function steps.centred(who, centre, step)
 end
 
 -- size: of the shorter side, where the longer one is at most max_size, or {h, w}
-function steps.resize(size, mode, max_size, antialias)
+function steps.resize(who, size, mode, max_size, antialias)
   if type(size) ~= "number" and not (type(size) == "table" and type(size[1]) == "number" and
       (#size == 1 or (#size == 2 and type(size[2]) == "number"))) then
-    fail("Resize: size must be a number, for the shorter side, or {height, width}")
+    fail("%s: size must be a number, for the shorter side, or {height, width}, got %s", who, options.shown(size))
   end
   for _, v in ipairs(type(size) == "table" and size or {size}) do
-    if v % 1 ~= 0 or v < 1 or v > 32768 then fail("Resize: a size must be a whole number from 1 to 32768, got " .. tostring(v)) end
+    if v % 1 ~= 0 or v < 1 or v > 32768 then fail("%s: a size must be a whole number from 1 to 32768, got %s", who, tostring(v)) end
   end
   if type(size) == "number" or #size == 1 then
-    if max_size ~= nil and options.whole("Resize", "max_size", max_size, 1) > 32768 then
-      fail("Resize: max_size must be at most 32768, got %d", max_size)
+    if max_size ~= nil and options.whole(who, "max_size", max_size, 1) > 32768 then
+      fail("%s: max_size must be at most 32768, got %d", who, max_size)
     end
     return {"resize_short", type(size) == "number" and size or size[1], max_size or 0, core.resamplings[mode], antialias and 1 or 0}
   end
-  if max_size ~= nil then fail("Resize: max_size is for a size of the shorter side, not for {height, width}") end
+  if max_size ~= nil then fail("%s: max_size is for a size of the shorter side, not for {height, width}", who) end
   return {"resize", size[1], size[2], core.resamplings[mode], antialias and 1 or 0}
 end
 
 -- A step that pads.
 function steps.pad(who, padding, fill, mode)
   local l, r, t, b = steps.sides(who, padding)
-  local step = steps.filled(who, fill, "pad", l, r, t, b)
+  local step = steps.filled(who, fill, {"pad", l, r, t, b})
   step[#step + 1] = core.borders[mode]
   return step
 end

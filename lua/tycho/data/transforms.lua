@@ -78,7 +78,7 @@ end
 -- float32 or uint8 CxHxW, or given as a dataset's transform.
 define("Resize",
   "size:any, interpolation:enum(nearest,bilinear,bicubic)=bilinear, max_size:int?, antialias:bool=true",
-  function(size, mode, max_size, antialias) return make("Resize", false, S.resize(size, mode, max_size, antialias)) end)
+  function(size, mode, max_size, antialias) return make("Resize", false, S.resize("Resize", size, mode, max_size, antialias)) end)
 -- CenterCrop(size): the middle; size: a number, or {height, width}.
 define("CenterCrop", "size:pair", function(size) return make("CenterCrop", false, {"center_crop", size[1], size[2]}) end)
 -- RandomCrop(size, padding=0, {pad_if_needed=false, fill=0, padding_mode="constant"}): a crop at a random place, after padding as in Pad;
@@ -87,7 +87,7 @@ define("RandomCrop",
   "size:pair, padding:any?, pad_if_needed:bool=false, fill:any?, padding_mode:enum(constant,edge,reflect)=constant",
   function(size, padding, needed, fill, mode)
     local l, r, t, b = S.sides("RandomCrop", padding or 0)
-    local step = S.filled("RandomCrop", fill, "random_crop", size[1], size[2], l, r, t, b)
+    local step = S.filled("RandomCrop", fill, {"random_crop", size[1], size[2], l, r, t, b})
     step[#step + 1], step[#step + 2] = borders[mode], bit(needed)
     return make("RandomCrop", true, step)
   end)
@@ -117,7 +117,7 @@ define("RandomRotation",
   "degrees:any, interpolation:enum(nearest,bilinear)=nearest, expand:bool=false, center:any?, fill:any?",
   function(degrees, mode, expand, centre, fill)
     local a, b = S.interval("RandomRotation", "degrees", degrees)
-    local step = S.centred("RandomRotation", centre, S.sampled("RandomRotation", mode, fill, "rotation", a, b))
+    local step = S.centred("RandomRotation", centre, S.sampled("RandomRotation", mode, fill, {"rotation", a, b}))
     step[#step + 1] = bit(expand)
     return make("RandomRotation", true, step)
   end)
@@ -137,7 +137,7 @@ define("RandomAffine",
     local y1, y2 = 0, 0
     if type(shear) == "table" and #shear == 4 then y1, y2 = S.interval("RandomAffine", "shear", {shear[3], shear[4]}) end
     return make("RandomAffine", true, S.centred("RandomAffine", centre,
-      S.sampled("RandomAffine", mode, fill, "affine", a, b, move[1], move[2], s, t, x1, x2, y1, y2)))
+      S.sampled("RandomAffine", mode, fill, {"affine", a, b, move[1], move[2], s, t, x1, x2, y1, y2})))
   end)
 
 -- RandomPerspective(distortion_scale=0.5, p=0.5, {interpolation="bilinear", fill=0}): with probability p each corner moves inwards by up
@@ -145,7 +145,7 @@ define("RandomAffine",
 define("RandomPerspective",
   "distortion_scale:number=0.5, p:number=0.5, interpolation:enum(nearest,bilinear)=bilinear, fill:any?",
   function(scale, p, mode, fill)
-    return make("RandomPerspective", true, S.sampled("RandomPerspective", mode, fill, "perspective", scale, p))
+    return make("RandomPerspective", true, S.sampled("RandomPerspective", mode, fill, {"perspective", scale, p}))
   end)
 
 ---- colours ----
@@ -210,7 +210,7 @@ define("RandomErasing", "p:number=0.5, scale:any?, ratio:any?, value:any?", func
   if type(value) == "string" and not random then
     fail("RandomErasing: value must be a number, a list of 1 to 4 or 'random', got '%s'", value)
   end
-  local step = S.filled("RandomErasing", not random and value or 0, "erase", p, a, b, c, d)
+  local step = S.filled("RandomErasing", not random and value or 0, {"erase", p, a, b, c, d}, "value")
   step[#step + 1] = bit(random)
   return make("RandomErasing", true, step)
 end)
@@ -221,20 +221,20 @@ define("Cutout", "size:int", function(size) return make("Cutout", true, {"cutout
 define("RandAugment",
   "num_ops:int=2, magnitude:int=9, *, interpolation:enum(nearest,bilinear)=nearest, fill:any?",
   function(n, magnitude, mode, fill)
-    return make("RandAugment", true, S.sampled("RandAugment", mode, fill, "augment", n, magnitude, 0))
+    return make("RandAugment", true, S.sampled("RandAugment", mode, fill, {"augment", n, magnitude, 0}))
   end)
 -- AutoAugment(policy="imagenet", {interpolation="nearest", fill=0}): two of these changes, each with a probability; the pair is one of 25
 -- found for a dataset: "imagenet", "cifar10" or "svhn" (Cubuk et al. 2019).
 define("AutoAugment",
   "policy:enum(imagenet,cifar10,svhn)=imagenet, interpolation:enum(nearest,bilinear)=nearest, fill:any?",
   function(policy, mode, fill)
-    return make("AutoAugment", true, S.sampled("AutoAugment", mode, fill, "auto_augment", core.policies[policy]))
+    return make("AutoAugment", true, S.sampled("AutoAugment", mode, fill, {"auto_augment", core.policies[policy]}))
   end)
 -- TrivialAugmentWide{interpolation="nearest", fill=0}: one of RandAugment's changes, of any strength.
 define("TrivialAugmentWide",
   "*, interpolation:enum(nearest,bilinear)=nearest, fill:any?",
   function(mode, fill)
-    return make("TrivialAugmentWide", true, S.sampled("TrivialAugmentWide", mode, fill, "augment", 1, 0, 1))
+    return make("TrivialAugmentWide", true, S.sampled("TrivialAugmentWide", mode, fill, {"augment", 1, 0, 1}))
   end)
 
 ---- dtypes, lists ----
@@ -268,7 +268,7 @@ transforms.ElasticTransform = core.define("ElasticTransform",
       return {options.number("ElasticTransform", name, v[1], 0), options.number("ElasticTransform", name, v[2] or v[1], 0)}
     end
     local far, wide = two("alpha", alpha, 50), two("sigma", sigma, 5)
-    S.filled("ElasticTransform", fill)
+    S.fill("ElasticTransform", fill)                   -- raises where it is none
     return transforms.Lambda(function(x)
       local h, w, moves = M.size(x, -2), M.size(x, -1), {}
       for i = 1, 2 do

@@ -23,7 +23,8 @@ fixed("crop", "top:int, left:int, height:int, width:int", function(top, left, h,
 -- center_crop(x, size): as CenterCrop.
 fixed("center_crop", "size:pair", function(size) return {"center_crop", size[1], size[2]} end)
 -- resize(x, size, {interpolation="bilinear", max_size=, antialias=true}): as Resize.
-fixed("resize", "size:any, interpolation:enum(nearest,bilinear,bicubic)=bilinear, max_size:int?, antialias:bool=true", S.resize)
+fixed("resize", "size:any, interpolation:enum(nearest,bilinear,bicubic)=bilinear, max_size:int?, antialias:bool=true",
+  function(...) return S.resize("resize", ...) end)
 -- resized_crop(x, top, left, height, width, size, {interpolation="bilinear", antialias=true}): a crop, resized.
 functional.resized_crop = core.define("resized_crop",
   "x, top:int, left:int, height:int, width:int, size:any, interpolation:enum(nearest,bilinear,bicubic)=bilinear, antialias:bool=true",
@@ -42,7 +43,7 @@ fixed("vflip", "", function() return {"vflip", 1} end)
 fixed("rotate",
   "degrees:number, interpolation:enum(nearest,bilinear)=nearest, expand:bool=false, center:any?, fill:any?",
   function(degrees, mode, expand, centre, fill)
-    local step = S.centred("rotate", centre, S.sampled("rotate", mode, fill, "rotate", degrees))
+    local step = S.centred("rotate", centre, S.sampled("rotate", mode, fill, {"rotate", degrees}))
     step[#step + 1] = expand and 1 or 0
     return step
   end)
@@ -59,7 +60,7 @@ fixed("affine",
       end
     end
     return S.centred("affine", centre,
-      S.sampled("affine", mode, fill, "warp", degrees, move[1], move[2] or 0, scale, shear[1], shear[2] or 0))
+      S.sampled("affine", mode, fill, {"warp", degrees, move[1], move[2] or 0, scale, shear[1], shear[2] or 0}))
   end)
 -- The map that takes four points {{x, y}, ...} of the picture (pixels from 1) to four others.
 local function projection(startpoints, endpoints)
@@ -88,7 +89,7 @@ fixed("perspective",
   "startpoints:any, endpoints:any, interpolation:enum(nearest,bilinear)=bilinear, fill:any?",
   function(startpoints, endpoints, mode, fill)
     local m = projection(startpoints, endpoints)
-    return S.sampled("perspective", mode, fill, "project", m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
+    return S.sampled("perspective", mode, fill, {"project", m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]})
   end)
 -- normalize(x, mean, std): as Normalize.
 fixed("normalize", "mean:any, std:any", function(mean, std) return S.per_channel("normalize", mean, std) end)
@@ -171,10 +172,11 @@ functional.elastic_transform = core.define("elastic_transform",
     grid = ops.expand(M.unsqueeze(grid, 1) + displacement, n, h, w, 2)
     local sample = require("tycho.functional").functions.grid_sample
     local function taken(y) return sample(y, grid, mode, "zeros", false) end
-    local y, step = taken(x), S.filled("elastic_transform", fill)
-    local values = core.from_value({unpack(step, 2, 1 + step[1])}, "float32")
-    if step[1] ~= 1 and step[1] ~= c then fail("elastic_transform: a picture of %d channels with %d values to fill with", c, step[1]) end
-    if M.item(ops.any(values)) then y = y + (1 - taken(ops.fill(x, 1))) * M.view(M.to(values, x.device), 1, -1, 1, 1) end
+    local y = taken(x)
+    local values, count = S.fill("elastic_transform", fill)
+    if count ~= 1 and count ~= c then fail("elastic_transform: a picture of %d channels with %d values to fill with", c, count) end
+    local outside = core.from_value({unpack(values, 1, count)}, "float32")
+    if fill then y = y + (1 - taken(ops.fill(x, 1))) * M.view(M.to(outside, x.device), 1, -1, 1, 1) end
     return lone and M.squeeze(y, 1) or y
   end)
 

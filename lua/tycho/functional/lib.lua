@@ -278,8 +278,10 @@ function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end
 
+-- WHOLE: an integer dtype's bits, least and largest number (of int64 as near as a Lua number is).
 -- RANGE: a floating dtype's bits, largest number and smallest normal number; EPS: the distance from 1 to the next number.
 lib.RANGE, lib.EPS = {}, {}
+lib.WHOLE = {int32 = {32, -2 ^ 31, 2 ^ 31 - 1}, int64 = {64, -2 ^ 63, 2 ^ 63}, uint8 = {8, 0, 255}}
 for dtype, f in pairs {float64 = {64, 52, 1023}, float32 = {32, 23, 127}, float16 = {16, 10, 15}, bfloat16 = {16, 7, 127}} do
   lib.EPS[dtype], lib.RANGE[dtype] = 2 ^ -f[2], {bits = f[1], max = (2 - 2 ^ -f[2]) * 2 ^ f[3], tiny = 2 ^ (1 - f[3])}
 end

@@ -301,7 +301,7 @@ end
 local pseudoinverse
 local function pseudoinverse_of(x, atol, rtol)
   pseudoinverse = pseudoinverse or require("tycho.autograd").Function {
-    _as_ops = true,
+    _as_ops = true,                        -- but for repeated values, where a trace's gradient is NaN
     forward = function(ctx, a, absolute, relative)
       local u, s, v = F["linalg.svd"](a, false)
       local none = ops.le(s, M.numel(s) > 0 and least_counted("linalg.pinv", a, s, absolute, relative) or s)

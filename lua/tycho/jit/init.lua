@@ -171,7 +171,7 @@ local function run(p, value, counts, device)
   end
 end
 
-local no_backward = autograd.Function {forward = function(_, ...) return ... end, backward = function()
+local no_backward = autograd.Function {forward = function(_, x) return x end, backward = function()
   fail "Traced: backward: the model has an autograd.Function, whose backward is not part of a trace: train the model, then trace it"
 end}
 
@@ -186,14 +186,7 @@ function Traced:forward(...)
   end
   for id, size in pairs(sizes) do sizes[id] = size / (P.step(p, id) or 1) end
   run(p, value, sizes, given[1] and given[1].device)
-  if p.no_backward then
-    local list, numbers = {}, {}
-    walk(p.results, function(v)
-      if not numbers[v] then list[#list + 1], numbers[v] = value[v], #list + 1 end
-    end)
-    list = {no_backward(unpack(list))}
-    for v, i in pairs(numbers) do value[v] = list[i] end
-  end
+  if p.no_backward then walk(p.results, function(v) value[v] = no_backward(value[v]) end) end
   local out = unfold(p.results, function(v)              -- a caller may change a result, so it must not share a constant's memory
     for _, c in ipairs(constants) do if M.shares_memory(value[v], c) then return ops.clone(value[v]) end end
     return value[v]
