@@ -9406,6 +9406,72 @@ tycho.vision.ops.LastLevelP6P7 = {}
 ---@overload fun(in_channels_list?: any, out_channels?: any, extra_blocks?: any, norm_layer?: any): tycho.vision.ops.FeaturePyramidNetwork
 tycho.vision.ops.FeaturePyramidNetwork = {}
 
+tycho.vision.models = {}
+--- `(inplanes, planes, stride=1, downsample=nil, groups=1, base_width=64, dilation=1, norm_layer=nn.BatchNorm2d)` two 3x3 convolutions and what goes around them: x, or downsample(x). For ResNet.
+---@class tycho.vision.models.BasicBlock: tycho.nn.Module
+---@overload fun(inplanes?: any, planes?: any, stride?: any, downsample?: any, groups?: any, base_width?: any, dilation?: any, norm_layer?: any): tycho.vision.models.BasicBlock
+tycho.vision.models.BasicBlock = {}
+
+--- `(inplanes, planes, stride=1, downsample=nil, groups=1, base_width=64, dilation=1, norm_layer=nn.BatchNorm2d)` convolutions of 1x1, 3x3 and 1x1, the last to 4 * planes channels, and what goes around them. For ResNet.
+---@class tycho.vision.models.Bottleneck: tycho.nn.Module
+---@overload fun(inplanes?: any, planes?: any, stride?: any, downsample?: any, groups?: any, base_width?: any, dilation?: any, norm_layer?: any): tycho.vision.models.Bottleneck
+tycho.vision.models.Bottleneck = {}
+
+--- `(block, layers, num_classes=1000, zero_init_residual=false, groups=1, width_per_group=64, replace_stride_with_dilation=nil, norm_layer=nn.BatchNorm2d)` pictures (N, 3, H, W) give (N, num_classes). block: BasicBlock or Bottleneck; layers: how many of them each of the four stages has. zero_init_residual: blocks begin as the identity. replace_stride_with_dilation: for each of the last three stages whether it dilates instead of halving the size.
+---@class tycho.vision.models.ResNet: tycho.nn.Module
+---@overload fun(block?: any, layers?: any, num_classes?: any, zero_init_residual?: any, groups?: any, width_per_group?: any, replace_stride_with_dilation?: any, norm_layer?: any): tycho.vision.models.ResNet
+tycho.vision.models.ResNet = {}
+
+--- `(num_classes=1000, dropout=0.5)` pictures (N, 3, H, W) of 63x63 or more give (N, num_classes).
+---@class tycho.vision.models.AlexNet: tycho.nn.Module
+---@overload fun(num_classes?: any, dropout?: any): tycho.vision.models.AlexNet
+tycho.vision.models.AlexNet = {}
+
+--- `(channels, batch_norm=false, num_classes=1000, dropout=0.5)` pictures (N, 3, H, W) of 32x32 or more give (N, num_classes). channels: those of each 3x3 convolution, with "M" where the size is halved.
+---@class tycho.vision.models.VGG: tycho.nn.Module
+---@overload fun(channels?: any, batch_norm?: any, num_classes?: any, dropout?: any): tycho.vision.models.VGG
+tycho.vision.models.VGG = {}
+
+--- `(version="1_0", num_classes=1000, dropout=0.5)` pictures (N, 3, H, W) give (N, num_classes). version: "1_0" or "1_1", which halves sizes sooner.
+---@class tycho.vision.models.SqueezeNet: tycho.nn.Module
+---@overload fun(version?: any, num_classes?: any, dropout?: any): tycho.vision.models.SqueezeNet
+tycho.vision.models.SqueezeNet = {}
+
+--- `(growth_rate=32, block_config={6, 12, 24, 16}, num_init_features=64, bn_size=4, drop_rate=0, num_classes=1000)` pictures (N, 3, H, W) of 32x32 or more give (N, num_classes). growth_rate: the channels that each layer adds; block_config: the layers of each block; bn_size: how many times growth_rate channels the 3x3 convolutions read.
+---@class tycho.vision.models.DenseNet: tycho.nn.Module
+---@overload fun(growth_rate?: any, block_config?: any, num_init_features?: any, bn_size?: any, drop_rate?: any, num_classes?: any): tycho.vision.models.DenseNet
+tycho.vision.models.DenseNet = {}
+
+--- `(num_classes=1000, width_mult=1, dropout=0.2, norm_layer=nn.BatchNorm2d)` pictures (N, 3, H, W) give (N, num_classes). width_mult multiplies the channels, which stay multiples of 8.
+---@class tycho.vision.models.MobileNetV2: tycho.nn.Module
+---@overload fun(num_classes?: any, width_mult?: any, dropout?: any, norm_layer?: any): tycho.vision.models.MobileNetV2
+tycho.vision.models.MobileNetV2 = {}
+
+--- `(blocks, last_channel, num_classes=1000, width_mult=1, dropout=0.2, norm_layer=nil, reduced_tail=false, dilated=false)` pictures (N, 3, H, W) give (N, num_classes). blocks: a list of {kernel, expanded channels, channels, "SE" or "", "RE" or "HS", stride}; of the last three, reduced_tail halves the channels, and dilated keeps the size. norm_layer: by default nn.BatchNorm2d with eps 0.001, momentum 0.01.
+---@class tycho.vision.models.MobileNetV3: tycho.nn.Module
+---@overload fun(blocks?: any, last_channel?: any, num_classes?: any, width_mult?: any, dropout?: any, norm_layer?: any, reduced_tail?: any, dilated?: any): tycho.vision.models.MobileNetV3
+tycho.vision.models.MobileNetV3 = {}
+
+--- `(stages, dropout, stochastic_depth_prob=0.2, num_classes=1000, norm_layer=nn.BatchNorm2d, last_channel=nil, width_mult=1, depth_mult=1)` pictures (N, 3, H, W) give (N, num_classes). stages: a list of {"mb" or "fused", expansion, kernel, stride, channels before, channels, blocks}, whose channels and blocks the last two arguments multiply. stochastic_depth_prob: that of the last block's being left out. last_channel: the channels that the classifier reads, by default 4 times the last stage's.
+---@class tycho.vision.models.EfficientNet: tycho.nn.Module
+---@overload fun(stages?: any, dropout?: any, stochastic_depth_prob?: any, num_classes?: any, norm_layer?: any, last_channel?: any, width_mult?: any, depth_mult?: any): tycho.vision.models.EfficientNet
+tycho.vision.models.EfficientNet = {}
+
+--- `(channels, depths, stochastic_depth_prob=0, layer_scale=1e-6, num_classes=1000)` pictures (N, 3, H, W) of 32x32 or more give (N, num_classes). channels, depths: the channels and the blocks of each stage, between which sizes are halved. stochastic_depth_prob: that of the last block's being left out; layer_scale: what blocks are multiplied by at first.
+---@class tycho.vision.models.ConvNeXt: tycho.nn.Module
+---@overload fun(channels?: any, depths?: any, stochastic_depth_prob?: any, layer_scale?: any, num_classes?: any): tycho.vision.models.ConvNeXt
+tycho.vision.models.ConvNeXt = {}
+
+--- `(image_size, patch_size, num_layers, num_heads, hidden_dim, mlp_dim, dropout=0, attention_dropout=0, num_classes=1000, representation_size=nil)` pictures (N, 3, image_size, image_size) give (N, num_classes). representation_size: the width of a layer with tanh before the last.
+---@class tycho.vision.models.VisionTransformer: tycho.nn.Module
+---@overload fun(image_size?: any, patch_size?: any, num_layers?: any, num_heads?: any, hidden_dim?: any, mlp_dim?: any, dropout?: any, attention_dropout?: any, num_classes?: any, representation_size?: any): tycho.vision.models.VisionTransformer
+tycho.vision.models.VisionTransformer = {}
+
+--- `(patch_size, embed_dim, depths, num_heads, window_size, mlp_ratio=4, dropout=0, attention_dropout=0, stochastic_depth_prob=0.1, num_classes=1000, version=1)` pictures (N, 3, H, W) give (N, num_classes). patch_size and window_size are {height, width}, of pixels and of patches; depths, num_heads: the blocks and the heads of each stage, between which sizes are halved. stochastic_depth_prob: that of the last block's being left out.
+---@class tycho.vision.models.SwinTransformer: tycho.nn.Module
+---@overload fun(patch_size?: any, embed_dim?: any, depths?: any, num_heads?: any, window_size?: any, mlp_ratio?: any, dropout?: any, attention_dropout?: any, stochastic_depth_prob?: any, num_classes?: any, version?: any): tycho.vision.models.SwinTransformer
+tycho.vision.models.SwinTransformer = {}
+
 --- the same memory without history: changes in place show in both
 function Tensor:detach() end
 
@@ -12909,6 +12975,276 @@ function tycho.vision.ops.DropBlock3d(input, p, block_size, options) end
 ---@param block_size any
 ---@param options? table
 function tycho.vision.ops.drop_block3d(input, p, block_size, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.alexnet(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.convnext_base(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.convnext_large(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.convnext_small(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.convnext_tiny(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.densenet121(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.densenet161(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.densenet169(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.densenet201(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_b0(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_b1(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_b2(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_b3(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_b4(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_b5(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_b6(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_b7(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_v2_l(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_v2_m(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.efficientnet_v2_s(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.mobilenet_v2(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.mobilenet_v3_large(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.mobilenet_v3_small(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.resnet101(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.resnet152(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.resnet18(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.resnet34(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.resnet50(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.resnext101_32x8d(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.resnext101_64x4d(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.resnext50_32x4d(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.squeezenet1_0(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.squeezenet1_1(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.swin_b(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.swin_s(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.swin_t(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.swin_v2_b(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.swin_v2_s(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.swin_v2_t(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vgg11(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vgg11_bn(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vgg13(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vgg13_bn(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vgg16(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vgg16_bn(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vgg19(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vgg19_bn(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vit_b_16(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vit_b_32(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vit_h_14(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vit_l_16(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.vit_l_32(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.wide_resnet101_2(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.wide_resnet50_2(weights, options) end
 
 --- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error if the distribution has none.
 function classes.Distribution:cdf() end

@@ -39,6 +39,8 @@ local SECTIONS = {
   {"Data", "data/init", "data/loader", "data/remote", "data/samplers", "data/datasets", "data/collate", "data/resident"},
   {"Transforms", "data/transforms", "data/transforms_functional"},
   {"Detection", "vision/boxes", "vision/regions", "vision/deform", "vision/layers", "vision/plain"},
+  {"Networks for pictures", "vision/models/init", "vision/models/resnet", "vision/models/vgg", "vision/models/densenet",
+    "vision/models/mobilenet", "vision/models/convnext", "vision/models/vit", "vision/models/swin"},
   {"Distributions", "distributions/init", "distributions/base", "distributions/elementary", "distributions/gamma",
     "distributions/composed", "distributions/vectors", "distributions/matrices", "distributions/circular", "distributions/relaxed",
     "distributions/transformed", "distributions/own", "distributions/transforms", "distributions/transforms_vectors",

@@ -366,7 +366,7 @@ local elsewhere = {
   seed = "use manual_seed(n)", OutOfMemoryError = "give what pcall returns to is_out_of_memory(err)",
   random = "use manual_seed, get_rng_state and set_rng_state of tycho", accelerator = "use tycho.cuda",
   export = "use jit.trace(model, example)", onnx = "use jit.trace(model, example) and traced:save(path)",
-  hub = "use tycho.load or jit.load, which read files", models = "see examples/resnet18.lua, or use jit.load to read a file",
+  hub = "use tycho.load or jit.load, which read files", models = "use vision.models, or jit.load, which reads a trace",
   asarray = "use tycho.tensor(list), or from_ffi for a pointer", frombuffer = "use from_ffi, which takes a pointer",
   cholesky = "use linalg.cholesky", qr = "use linalg.qr", lu = "use linalg.lu_factor or linalg.lu", chain_matmul = "use linalg.multi_dot",
   complex = "use fft.complex, which joins real and imaginary parts", solve = "use linalg.solve", is_nonzero = "use x:item() ~= 0",

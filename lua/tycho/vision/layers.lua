@@ -170,7 +170,8 @@ end
 local LastLevelP6P7 = nn.Module:extend("LastLevelP6P7")
 V.LastLevelP6P7 = LastLevelP6P7
 function LastLevelP6P7:init(n_in, n_out)
-  self.p6, self.p7 = nn.Conv2d(n_in, n_out, 3, 2, 1), nn.Conv2d(n_out, n_out, 3, 2, 1)
+  self.p6 = nn.Conv2d(n_in, n_out, 3, 2, 1)
+  self.p7 = nn.Conv2d(n_out, n_out, 3, 2, 1)
   for _, conv in ipairs {self.p6, self.p7} do
     nn.init.kaiming_uniform_(conv.weight, {a = 1})
     nn.init.zeros_(conv.bias)
@@ -190,7 +191,8 @@ local Pyramid = nn.Module:extend("FeaturePyramidNetwork")
 V.FeaturePyramidNetwork = Pyramid
 function Pyramid:init(...)
   local o = options.arguments("FeaturePyramidNetwork", "in_channels_list, out_channels, extra_blocks=nil, norm_layer=nil", ...)
-  self.inner_blocks, self.layer_blocks = nn.ModuleList {}, nn.ModuleList {}
+  self.inner_blocks = nn.ModuleList {}
+  self.layer_blocks = nn.ModuleList {}
   local norm = o.norm_layer or false
   if type(o.in_channels_list) ~= "table" then
     fail("FeaturePyramidNetwork: in_channels_list must be a list of channels, got %s", options.shown(o.in_channels_list))
