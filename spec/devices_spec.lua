@@ -19,6 +19,34 @@ describe("several devices", function()
     end
   end)
 
+  it("stay selected while garbage of another is collected within a call", function()
+    local scores, labels = tycho.randn(8, 10, {device = "cuda:1"}), tycho.randint(1, 10, {8}, {device = "cuda:1"})
+    local x = tycho.ones(100, {device = "cuda:0"})
+    local pause = collectgarbage("setpause", 100)
+    local ok, e = pcall(function()
+      for _ = 1, 3000 do
+        local _ = (x + 1):to "cuda:1"          -- cuda:1 reads the block of cuda:0
+        tycho.cross_entropy(scores, labels, {reduction = "none"})
+        scores:gather(2, labels:view(8, 1))
+      end
+    end)
+    collectgarbage("setpause", pause)
+    assert.is_true(ok, e)
+  end)
+
+  it("may be waited for while another's work is captured", function()
+    local a, b = tycho.ones(4, {device = "cuda:0"}), tycho.ones(4, {device = "cuda:1"})
+    tycho.cuda.set_sync_debug(true)
+    local d
+    local ok, g = pcall(tycho.cuda.graph, function()
+      d = b + 1                                -- not captured: runs at once
+      return a + 1
+    end)
+    tycho.cuda.set_sync_debug(false)
+    assert.is_true(ok, g)
+    helper.close(d:cpu(), tycho.full({4}, 2))
+  end)
+
   it("work beside one another", function()
     local one, two = tycho.cuda.Stream(1), tycho.cuda.Stream(1)
     one:wait_stream(two)

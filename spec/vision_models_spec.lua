@@ -1,5 +1,5 @@
--- Networks of tycho.vision.models beside torchvision's (spec/golden_vision_models.py): results, losses and norms of gradients with given weights,
--- and the names and shapes in state dicts.
+-- Networks of tycho.vision.models beside torchvision's (spec/golden_vision_models.py): results, losses and norms of gradients with given
+-- weights, and the names and shapes in state dicts.
 local tycho = require "tycho"
 local helper = require "spec.helper"
 local models = tycho.vision.models

@@ -49,10 +49,13 @@ ty_status ty_cuda_enter(ty_ctx *ctx, int gpu, ty_stream **s) {
   return reported(ctx, gpu, true);
 }
 
+int ty_cuda_gpu_of(const ty_call *c) {
+  return ty_device_of(c->op->nout && c->out[0] ? c->out[0] : c->in[0].t)->gpu;         /* a late result doesn't exist yet */
+}
+
 ty_status ty_cuda_begin(ty_call *c, int *gpu, cudaStream_t *s) {
   ty_stream *stream;
-  const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result doesn't exist yet */
-  *gpu = ty_device_of(here)->gpu;
+  *gpu = ty_cuda_gpu_of(c);
   TY_TRY(ty_cuda_enter(c->ctx, *gpu, &stream));
   ty_cuda_uses_of(c, stream);
   *s = stream->s;
@@ -60,7 +63,7 @@ ty_status ty_cuda_begin(ty_call *c, int *gpu, cudaStream_t *s) {
 }
 
 ty_status ty_cuda_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e) {
-  if (e == cudaSuccess && ty_core->flags->sync_debug && !ty_captures(gpu)) {
+  if (e == cudaSuccess && ty_core->flags->sync_debug && !ty_capturing()) {
     ty_cuda_count_sync();
     e = cudaStreamSynchronize(ty_stream_of(ctx, gpu)->s);
     if (e == cudaSuccess) return reported(ctx, gpu, false);

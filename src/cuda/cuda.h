@@ -159,6 +159,7 @@ ty_status ty_cuda_cat(ty_call *c);
 ty_status ty_cuda_enter(ty_ctx *ctx, int gpu, ty_stream **s);
 /* The same for an op's call; records that the stream uses its operands and results. */
 ty_status ty_cuda_begin(ty_call *c, int *gpu, cudaStream_t *s);
+int ty_cuda_gpu_of(const ty_call *c);                        /* the device on which c runs */
 void ty_cuda_uses_of(const ty_call *c, ty_stream *s);         /* s uses the call's operands and results */
 ty_status ty_cuda_launched(ty_call *c, int gpu, cudaError_t e);   /* e: what a launch in the current stream returned */
 ty_status ty_cuda_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same without a call */

@@ -38,6 +38,7 @@ static const char *op_names[TY_NOP];       /* of ops that were called when there
 int ty_cuda_site(const ty_call *c) {
   site s = {0};
   const char *name = c->ctx->host ? c->ctx->host->where(c->ctx, s.line, sizeof s.line) : NULL;
+  ty_cuda_use(ty_cuda_gpu_of(c));                        /* a finalizer that where ran may have selected another */
   const size_t n = strlen(s.line);
   snprintf(s.name, sizeof s.name, "%s", name ? name : c->op->shown);
   if (n > 2) s.line[n - 2] = 0;                          /* "train.lua:12: " */

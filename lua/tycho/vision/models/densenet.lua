@@ -31,9 +31,9 @@ end
 
 local DenseNet = nn.Module:extend("DenseNet")
 models.DenseNet = DenseNet
--- DenseNet(growth_rate=32, block_config={6, 12, 24, 16}, num_init_features=64, bn_size=4, drop_rate=0, num_classes=1000): pictures (N, 3, H,
--- W) of 32x32 or more give (N, num_classes). growth_rate: the channels that each layer adds; block_config: the layers of each block; bn_size:
--- how many times growth_rate channels the 3x3 convolutions read.
+-- DenseNet(growth_rate=32, block_config={6, 12, 24, 16}, num_init_features=64, bn_size=4, drop_rate=0, num_classes=1000): pictures (N, 3,
+-- H, W) of 32x32 or more give (N, num_classes). growth_rate: the channels that each layer adds; block_config: the layers of each block;
+-- bn_size: how many times growth_rate channels the 3x3 convolutions read.
 function DenseNet:init(...)
   local o = options.arguments("DenseNet", "growth_rate=32, block_config=nil, num_init_features=64, bn_size=4, drop_rate=0, \z
     num_classes=1000", ...)

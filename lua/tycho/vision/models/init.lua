@@ -44,8 +44,8 @@ for file, names in pairs {
 } do
   file = "tycho.vision.models." .. file
   for name in names:gmatch "%S+" do
-    -- resnet18(weights=nil, {num_classes=1000, ...}): a network of that name. weights: a state dict or the path of one, as torchvision's are:
-    -- a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+    -- resnet18(weights=nil, {num_classes=1000, ...}): a network of that name. weights: a state dict or the path of one, as torchvision's
+    -- are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
     if name:find "^%l" then models[name] = function(weights, o) return made(name, file, weights, o) end
     else classes[name] = {file} end
   end

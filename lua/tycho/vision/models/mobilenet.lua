@@ -1,5 +1,5 @@
--- Networks of depthwise convolutions between 1x1 ones: MobileNet of versions 2 (Sandler et al. 2018) and 3 (Howard et al. 2019), EfficientNet
--- (Tan and Le 2019) and EfficientNetV2 (Tan and Le 2021).
+-- Networks of depthwise convolutions between 1x1 ones: MobileNet of versions 2 (Sandler et al. 2018) and 3 (Howard et al. 2019),
+-- EfficientNet (Tan and Le 2019) and EfficientNetV2 (Tan and Le 2021).
 --
 -- Idea: all blocks are made by inverted(): channels are expanded, convolved each by itself, perhaps scaled by all, and brought to n_out.
 local options = require "tycho.options"
@@ -17,7 +17,8 @@ end
 local function inverted(o)
   local layers = {}
   if o.expanded ~= o.n_in then layers[1] = conv(o.n_in, o.expanded, 1, 1, o.norm, o.activation) end
-  layers[#layers + 1] = conv(o.expanded, o.expanded, o.kernel, o.dilation == 1 and o.stride or 1, o.norm, o.activation, o.expanded, o.dilation)
+  layers[#layers + 1] = conv(o.expanded, o.expanded, o.kernel, o.dilation == 1 and o.stride or 1, o.norm, o.activation, o.expanded,
+    o.dilation)
   layers[#layers + 1] = o.squeeze
   layers[#layers + 1] = conv(o.expanded, o.n_out, 1, 1, o.norm)
   return layers
@@ -70,9 +71,10 @@ family.network("mobilenet_v2", MobileNetV2, {})
 local MobileNetV3 = nn.Module:extend("MobileNetV3")
 models.MobileNetV3, MobileNetV3.forward = MobileNetV3, classify
 local slow_norm = family.with(nn.BatchNorm2d, {eps = 0.001, momentum = 0.01})
--- MobileNetV3(blocks, last_channel, num_classes=1000, width_mult=1, dropout=0.2, norm_layer=nil, reduced_tail=false, dilated=false): pictures
--- (N, 3, H, W) give (N, num_classes). blocks: a list of {kernel, expanded channels, channels, "SE" or "", "RE" or "HS", stride}; of the last
--- three, reduced_tail halves the channels, and dilated keeps the size. norm_layer: by default nn.BatchNorm2d with eps 0.001, momentum 0.01.
+-- MobileNetV3(blocks, last_channel, num_classes=1000, width_mult=1, dropout=0.2, norm_layer=nil, reduced_tail=false, dilated=false):
+-- pictures (N, 3, H, W) give (N, num_classes). blocks: a list of {kernel, expanded channels, channels, "SE" or "", "RE" or "HS", stride};
+-- of the last three, reduced_tail halves the channels, and dilated keeps the size. norm_layer: by default nn.BatchNorm2d with eps 0.001,
+-- momentum 0.01.
 function MobileNetV3:init(...)
   local o = options.arguments("MobileNetV3", "blocks, last_channel, num_classes=1000, width_mult=1, dropout=0.2, norm_layer=nil, \z
     reduced_tail=false, dilated=false", ...)
@@ -116,9 +118,9 @@ end
 local EfficientNet = nn.Module:extend("EfficientNet")
 models.EfficientNet, EfficientNet.forward = EfficientNet, classify
 -- EfficientNet(stages, dropout, stochastic_depth_prob=0.2, num_classes=1000, norm_layer=nn.BatchNorm2d, last_channel=nil, width_mult=1,
--- depth_mult=1): pictures (N, 3, H, W) give (N, num_classes). stages: a list of {"mb" or "fused", expansion, kernel, stride, channels before,
--- channels, blocks}, whose channels and blocks the last two arguments multiply. stochastic_depth_prob: that of the last block's being left
--- out. last_channel: the channels that the classifier reads, by default 4 times the last stage's.
+-- depth_mult=1): pictures (N, 3, H, W) give (N, num_classes). stages: a list of {"mb" or "fused", expansion, kernel, stride, channels
+-- before, channels, blocks}, whose channels and blocks the last two arguments multiply. stochastic_depth_prob: that of the last block's
+-- being left out. last_channel: the channels that the classifier reads, by default 4 times the last stage's.
 function EfficientNet:init(...)
   local o = options.arguments("EfficientNet", "stages, dropout, stochastic_depth_prob=0.2, num_classes=1000, norm_layer=nil, \z
     last_channel=nil, width_mult=1, depth_mult=1", ...)
@@ -132,8 +134,8 @@ function EfficientNet:init(...)
   for i, s in ipairs(o.stages) do
     local blocks, n_out = {}, by_8(s[6] * o.width_mult)
     for k = 1, counts[i] do
-      local b = {n_in = n, n_out = n_out, expanded = by_8(n * s[2]), kernel = s[3], stride = k == 1 and s[4] or 1, dilation = 1, norm = norm,
-        activation = nn.SiLU}
+      local b = {n_in = n, n_out = n_out, expanded = by_8(n * s[2]), kernel = s[3], stride = k == 1 and s[4] or 1, dilation = 1,
+        norm = norm, activation = nn.SiLU}
       if s[1] == "mb" then b.squeeze = V.SqueezeExcitation(b.expanded, math.max(1, math.floor(n / 4)), {activation = nn.SiLU}) end
       blocks[k] = Residual("block", (s[1] == "mb" and inverted or fused)(b), b.stride == 1 and n == n_out,
         o.stochastic_depth_prob * done / total)

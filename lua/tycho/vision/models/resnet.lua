@@ -62,8 +62,8 @@ end
 local ResNet = nn.Module:extend("ResNet")
 models.ResNet = ResNet
 -- ResNet(block, layers, num_classes=1000, zero_init_residual=false, groups=1, width_per_group=64, replace_stride_with_dilation=nil,
--- norm_layer=nn.BatchNorm2d): pictures (N, 3, H, W) give (N, num_classes). block: BasicBlock or Bottleneck; layers: how many of them each of
--- the four stages has. zero_init_residual: blocks begin as the identity. replace_stride_with_dilation: for each of the last three stages
+-- norm_layer=nn.BatchNorm2d): pictures (N, 3, H, W) give (N, num_classes). block: BasicBlock or Bottleneck; layers: how many of them each
+-- of the four stages has. zero_init_residual: blocks begin as the identity. replace_stride_with_dilation: for each of the last three stages
 -- whether it dilates instead of halving the size.
 function ResNet:init(...)
   local o = options.arguments("ResNet", "block, layers, num_classes=1000, zero_init_residual=false, groups=1, width_per_group=64, \z

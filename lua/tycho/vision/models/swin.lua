@@ -1,4 +1,5 @@
--- Swin transformers (Liu et al. 2021) and their second version (Liu et al. 2022): attention within windows, which every second block shifts.
+-- Swin transformers (Liu et al. 2021) and their second version (Liu et al. 2022): attention within windows, which every second block
+-- shifts.
 --
 -- Idea: features are (N, H, W, C) throughout. Invariant: the buffer relative_position_index counts from 0, as files have it.
 local options = require "tycho.options"
@@ -81,7 +82,8 @@ function Attention:forward(input)
   return x:slice(2, 1, H0):slice(3, 1, W0):contiguous()
 end
 
--- Version 2: logits are cosines with a learned scale; biases come from a network that reads the logarithms of differences; keys have no bias.
+-- Version 2: logits are cosines with a learned scale; biases come from a network that reads the logarithms of differences; keys have no
+-- bias.
 local Attention2 = Attention:extend("ShiftedWindowAttentionV2")
 function Attention2:make_members(n, heads, window)
   self.logit_scale = nn.Parameter(ops.full({heads, 1, 1}, math.log(10)))
@@ -146,8 +148,8 @@ end
 local SwinTransformer = nn.Module:extend("SwinTransformer")
 models.SwinTransformer = SwinTransformer
 -- SwinTransformer(patch_size, embed_dim, depths, num_heads, window_size, mlp_ratio=4, dropout=0, attention_dropout=0,
--- stochastic_depth_prob=0.1, num_classes=1000, version=1): pictures (N, 3, H, W) give (N, num_classes). patch_size and window_size are {height,
--- width}, of pixels and of patches; depths, num_heads: the blocks and the heads of each stage, between which sizes are halved.
+-- stochastic_depth_prob=0.1, num_classes=1000, version=1): pictures (N, 3, H, W) give (N, num_classes). patch_size and window_size are
+-- {height, width}, of pixels and of patches; depths, num_heads: the blocks and the heads of each stage, between which sizes are halved.
 -- stochastic_depth_prob: that of the last block's being left out.
 function SwinTransformer:init(...)
   local o = options.arguments("SwinTransformer", "patch_size, embed_dim, depths, num_heads, window_size, mlp_ratio=4, dropout=0, \z

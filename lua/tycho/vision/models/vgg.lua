@@ -1,5 +1,5 @@
--- Networks of convolutions one after the other, with large classifiers: AlexNet (Krizhevsky 2014) and VGG (Simonyan and Zisserman 2014); and
--- SqueezeNet (Iandola et al. 2016), which has few parameters.
+-- Networks of convolutions one after the other, with large classifiers: AlexNet (Krizhevsky 2014) and VGG (Simonyan and Zisserman 2014);
+-- and SqueezeNet (Iandola et al. 2016), which has few parameters.
 local options = require "tycho.options"
 local nn = require "tycho.nn"
 local family = require "tycho.vision.models.family"

@@ -64,8 +64,9 @@ function VisionTransformer:init(...)
   self.conv_proj = nn.Conv2d(3, n, patch, {stride = patch})
   self.encoder = Encoder(o, (o.image_size / patch) ^ 2 + 1)
   local width = o.representation_size
-  self.heads = nn.Sequential(width and {{"pre_logits", nn.Linear(n, width)}, {"act", nn.Tanh()}, {"head", nn.Linear(width, o.num_classes)}} or
-    {{"head", nn.Linear(n, o.num_classes)}})
+  local heads = {{"head", nn.Linear(width or n, o.num_classes)}}
+  if width then heads = {{"pre_logits", nn.Linear(n, width)}, {"act", nn.Tanh()}, heads[1]} end
+  self.heads = nn.Sequential(heads)
   family.truncated(math.sqrt(1 / (3 * patch * patch)))(self.conv_proj)
   if width then family.truncated(math.sqrt(1 / n))(self.heads.pre_logits) end
   nn.init.zeros_(self.heads.head.weight)
