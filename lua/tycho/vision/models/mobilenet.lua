@@ -8,7 +8,7 @@ local V = require("tycho.vision").ops
 local family = require "tycho.vision.models.family"
 local models, by_8 = family.models, family.by_8
 
--- A convolution without activation or with that; the depthwise one.
+-- A convolution that keeps the size, its norm, and its activation (nil: none).
 local function conv(n_in, n_out, size, stride, norm, activation, groups, dilation)
   return V.Conv2dNormActivation(n_in, n_out, size, stride, {groups = groups, dilation = dilation, norm_layer = norm,
     activation_layer = activation or false})
