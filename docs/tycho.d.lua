@@ -9452,10 +9452,35 @@ tycho.vision.models.MobileNetV2 = {}
 ---@overload fun(blocks?: any, last_channel?: any, num_classes?: any, width_mult?: any, dropout?: any, norm_layer?: any, reduced_tail?: any, dilated?: any): tycho.vision.models.MobileNetV3
 tycho.vision.models.MobileNetV3 = {}
 
+--- `(alpha, num_classes=1000, dropout=0.2)` pictures (N, 3, H, W) give (N, num_classes) (Tan et al. 2018, B1). alpha multiplies the channels, which stay multiples of 8.
+---@class tycho.vision.models.MNASNet: tycho.nn.Module
+---@overload fun(alpha?: any, num_classes?: any, dropout?: any): tycho.vision.models.MNASNet
+tycho.vision.models.MNASNet = {}
+
 --- `(stages, dropout, stochastic_depth_prob=0.2, num_classes=1000, norm_layer=nn.BatchNorm2d, last_channel=nil, width_mult=1, depth_mult=1)` pictures (N, 3, H, W) give (N, num_classes). stages: a list of {"mb" or "fused", expansion, kernel, stride, channels before, channels, blocks}, whose channels and blocks the last two arguments multiply. stochastic_depth_prob: that of the last block's being left out. last_channel: the channels that the classifier reads, by default 4 times the last stage's.
 ---@class tycho.vision.models.EfficientNet: tycho.nn.Module
 ---@overload fun(stages?: any, dropout?: any, stochastic_depth_prob?: any, num_classes?: any, norm_layer?: any, last_channel?: any, width_mult?: any, depth_mult?: any): tycho.vision.models.EfficientNet
 tycho.vision.models.EfficientNet = {}
+
+--- `(num_classes=1000, aux_logits=true, transform_input=false, dropout=0.2, dropout_aux=0.7)` pictures (N, 3, H, W) give (N, num_classes); in training with aux_logits those of the second and of the first inner classifier, too. transform_input: pictures have ImageNet's means and deviations, and weights were trained on others; true where weights are given.
+---@class tycho.vision.models.GoogLeNet: tycho.nn.Module
+---@overload fun(num_classes?: any, aux_logits?: any, transform_input?: any, dropout?: any, dropout_aux?: any): tycho.vision.models.GoogLeNet
+tycho.vision.models.GoogLeNet = {}
+
+--- `(num_classes=1000, aux_logits=true, transform_input=false, dropout=0.5)` pictures (N, 3, H, W) of 75x75 or more, usually 299x299, give (N, num_classes); in training with aux_logits those of the inner classifier, too. transform_input: as GoogLeNet's.
+---@class tycho.vision.models.Inception3: tycho.nn.Module
+---@overload fun(num_classes?: any, aux_logits?: any, transform_input?: any, dropout?: any): tycho.vision.models.Inception3
+tycho.vision.models.Inception3 = {}
+
+--- `(stages_repeats, stages_out_channels, num_classes=1000)` pictures (N, 3, H, W) give (N, num_classes). The first is a list of the blocks of three stages, the second of the channels of the first layer, of the stages, and of the last convolution.
+---@class tycho.vision.models.ShuffleNetV2: tycho.nn.Module
+---@overload fun(stages_repeats?: any, stages_out_channels?: any, num_classes?: any): tycho.vision.models.ShuffleNetV2
+tycho.vision.models.ShuffleNetV2 = {}
+
+--- `(depth, w_0, w_a, w_m, group_width, se_ratio=nil, num_classes=1000, stem_width=32)` pictures (N, 3, H, W) give (N, num_classes). depth: how many blocks; w_0, w_a, w_m: their first width, its increase from block to block, and the ratio of two stages' widths; group_width: the channels of each group of the 3x3 convolutions; se_ratio: that of SqueezeExcitation's inner channels.
+---@class tycho.vision.models.RegNet: tycho.nn.Module
+---@overload fun(depth?: any, w_0?: any, w_a?: any, w_m?: any, group_width?: any, se_ratio?: any, num_classes?: any, stem_width?: any): tycho.vision.models.RegNet
+tycho.vision.models.RegNet = {}
 
 --- `(channels, depths, stochastic_depth_prob=0, layer_scale=1e-6, num_classes=1000)` pictures (N, 3, H, W) of 32x32 or more give (N, num_classes). channels, depths: the channels and the blocks of each stage, between which sizes are halved. stochastic_depth_prob: that of the last block's being left out; layer_scale: what blocks are multiplied by at first.
 ---@class tycho.vision.models.ConvNeXt: tycho.nn.Module
@@ -13079,6 +13104,36 @@ function tycho.vision.models.efficientnet_v2_s(weights, options) end
 --- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
 ---@param weights? any
 ---@param options? table
+function tycho.vision.models.googlenet(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.inception_v3(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.mnasnet0_5(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.mnasnet0_75(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.mnasnet1_0(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.mnasnet1_3(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
 function tycho.vision.models.mobilenet_v2(weights, options) end
 
 --- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
@@ -13090,6 +13145,81 @@ function tycho.vision.models.mobilenet_v3_large(weights, options) end
 ---@param weights? any
 ---@param options? table
 function tycho.vision.models.mobilenet_v3_small(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_x_16gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_x_1_6gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_x_32gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_x_3_2gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_x_400mf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_x_800mf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_x_8gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_y_128gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_y_16gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_y_1_6gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_y_32gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_y_3_2gf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_y_400mf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_y_800mf(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.regnet_y_8gf(weights, options) end
 
 --- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
 ---@param weights? any
@@ -13130,6 +13260,26 @@ function tycho.vision.models.resnext101_64x4d(weights, options) end
 ---@param weights? any
 ---@param options? table
 function tycho.vision.models.resnext50_32x4d(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.shufflenet_v2_x0_5(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.shufflenet_v2_x1_0(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.shufflenet_v2_x1_5(weights, options) end
+
+--- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
+---@param weights? any
+---@param options? table
+function tycho.vision.models.shufflenet_v2_x2_0(weights, options) end
 
 --- `(weights=nil, {num_classes=1000, ...})` a network of that name. weights: a state dict or the path of one, as torchvision's are: a file of PyTorch (.pth) or safetensors. Options are the arguments of the family's class, here ResNet.
 ---@param weights? any

@@ -4,8 +4,8 @@
 --     [--all] [--seed 1] [--save best.safetensors] [--device cpu|cuda|cuda:N] [--workers 2] [--threads N]
 --
 -- --data: DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg (or .png). --weights: torchvision's file for the model, such as
--- resnet18-f37072fd.pth, whose last layer is replaced by one for these classes. Only that one is trained; --all trains the others too. --save
--- gets the state dict that classified most of DIR/val correctly.
+-- resnet18-f37072fd.pth, whose last layer is replaced by one for these classes. Only that one is trained; --all trains the others too.
+-- --save gets the state dict that classified most of DIR/val correctly.
 local tycho = require "tycho"
 local nn, optim, data, models = tycho.nn, tycho.optim, tycho.data, tycho.vision.models
 local T = data.transforms

@@ -5,8 +5,10 @@
 local nn = require "tycho.nn"
 local family = {models = {}, networks = {}}     -- what is public, by name; what family.network has been told, by name
 
--- Registers a network: class with these arguments by name.
-function family.network(name, class, settings) family.networks[name] = {class = class, settings = settings} end
+-- Registers a network: class with these arguments by name. with_weights: those that have other defaults where weights are given.
+function family.network(name, class, settings, with_weights)
+  family.networks[name] = {class = class, settings = settings, with_weights = with_weights or {}}
+end
 
 -- Calls by[name of its class](module) for net's modules.
 function family.first_values(net, by)
@@ -16,7 +18,8 @@ function family.first_values(net, by)
   end
 end
 local function zero(bias) if bias then nn.init.zeros_(bias) end end
--- What first_values calls: normal numbers by the fan-out; by a standard deviation; those within two units. Biases are 0.
+-- What first_values calls: normal numbers by the fan-out; of a standard deviation; of one and within -2..2. Biases are 0, but for
+-- weights_within, which leaves them.
 function family.fan_out(m)
   nn.init.kaiming_normal_(m.weight, {mode = "fan_out", nonlinearity = "relu"})
   zero(m.bias)
@@ -27,17 +30,21 @@ function family.normal(std)
     zero(m.bias)
   end
 end
+function family.weights_within(std)
+  return function(m) nn.init.trunc_normal_(m.weight, {std = std}) end
+end
 function family.truncated(std)
+  local fill = family.weights_within(std)
   return function(m)
-    nn.init.trunc_normal_(m.weight, {std = std})
+    fill(m)
     zero(m.bias)
   end
 end
 
--- The multiple of 8 that is nearest to v, but not below 0.9 v.
-function family.by_8(v)
-  local near = math.max(8, math.floor((v + 4) / 8) * 8)
-  return near < 0.9 * v and near + 8 or near
+-- The multiple of unit that is nearest to v, but not below 0.9 v.
+function family.by(unit, v)
+  local near = math.max(unit, math.floor((v + unit / 2) / unit) * unit)
+  return near < 0.9 * v and near + unit or near
 end
 
 -- class with these options, as norm_layer and activation_layer are called.

@@ -1,4 +1,4 @@
--- Networks of depthwise convolutions between 1x1 ones: MobileNet of versions 2 (Sandler et al. 2018) and 3 (Howard et al. 2019),
+-- Networks of depthwise convolutions between 1x1 ones: MNASNet, MobileNet of versions 2 (Sandler et al. 2018) and 3 (Howard et al. 2019),
 -- EfficientNet (Tan and Le 2019) and EfficientNetV2 (Tan and Le 2021).
 --
 -- Idea: all blocks are made by inverted(): channels are expanded, convolved each by itself, perhaps scaled by all, and brought to n_out.
@@ -6,7 +6,8 @@ local options = require "tycho.options"
 local nn = require "tycho.nn"
 local V = require("tycho.vision").ops
 local family = require "tycho.vision.models.family"
-local models, by_8 = family.models, family.by_8
+local models = family.models
+local function by_8(v) return family.by(8, v) end
 
 -- A convolution that keeps the size, its norm, and its activation (nil: none).
 local function conv(n_in, n_out, size, stride, norm, activation, groups, dilation)
@@ -22,6 +23,13 @@ local function inverted(o)
   layers[#layers + 1] = o.squeeze
   layers[#layers + 1] = conv(o.expanded, o.n_out, 1, 1, o.norm)
   return layers
+end
+
+-- The members of these convolutions as one list.
+local function flat(convolutions)
+  local all = {}
+  for _, c in ipairs(convolutions) do for _, m in ipairs(c) do all[#all + 1] = m end end
+  return all
 end
 
 local Residual = nn.Module:extend("InvertedResidual")
@@ -55,8 +63,7 @@ function MobileNetV2:init(...)
       local n_out, stride = by_8(s[2] * o.width_mult), i == 1 and s[4] or 1
       local layers = inverted {n_in = n, n_out = n_out, expanded = n * s[1], kernel = 3, stride = stride, dilation = 1, norm = norm,
         activation = nn.ReLU6}
-      local last_conv = table.remove(layers)
-      layers[#layers + 1], layers[#layers + 2] = last_conv[1], last_conv[2]      -- members of the block in this version
+      for _, m in ipairs(flat {table.remove(layers)}) do layers[#layers + 1] = m end
       features[#features + 1] = Residual("conv", layers, stride == 1 and n == n_out)
       n = n_out
     end
@@ -107,6 +114,39 @@ family.network("mobilenet_v3_small", MobileNetV3, {last_channel = 1024, blocks =
   {3, 16, 16, "SE", "RE", 2}, {3, 72, 24, "", "RE", 2}, {3, 88, 24, "", "RE", 1}, {5, 96, 40, "SE", "HS", 2}, {5, 240, 40, "SE", "HS", 1},
   {5, 240, 40, "SE", "HS", 1}, {5, 120, 48, "SE", "HS", 1}, {5, 144, 48, "SE", "HS", 1}, {5, 288, 96, "SE", "HS", 2},
   {5, 576, 96, "SE", "HS", 1}, {5, 576, 96, "SE", "HS", 1}}})
+
+---- MNASNet ----
+local MNASNet = nn.Module:extend("MNASNet")
+models.MNASNet = MNASNet
+-- MNASNet(alpha, num_classes=1000, dropout=0.2): pictures (N, 3, H, W) give (N, num_classes) (Tan et al. 2018, B1). alpha multiplies the
+-- channels, which stay multiples of 8.
+function MNASNet:init(...)
+  local o = options.arguments("MNASNet", "alpha, num_classes=1000, dropout=0.2", ...)
+  local norm, n = family.with(nn.BatchNorm2d, {momentum = 0.0003}), by_8(32 * o.alpha)
+  local layers = flat {conv(3, n, 3, 2, norm, nn.ReLU), conv(n, n, 3, 1, norm, nn.ReLU, n), conv(n, by_8(16 * o.alpha), 1, 1, norm)}
+  n = by_8(16 * o.alpha)
+  for _, s in ipairs {{3, 24, 3, 3, 2}, {3, 40, 3, 5, 2}, {6, 80, 3, 5, 2}, {6, 96, 2, 3, 1}, {6, 192, 4, 5, 2}, {6, 320, 1, 3, 1}} do
+    local blocks, n_out = {}, by_8(s[2] * o.alpha)           -- expansion, channels, blocks, kernel, stride
+    for i = 1, s[3] do
+      local stride = i == 1 and s[5] or 1
+      blocks[i] = Residual("layers", flat(inverted {n_in = n, n_out = n_out, expanded = n * s[1], kernel = s[4], stride = stride,
+        dilation = 1, norm = norm, activation = nn.ReLU}), stride == 1 and n == n_out)
+      n = n_out
+    end
+    layers[#layers + 1] = nn.Sequential(blocks)
+  end
+  for _, m in ipairs(flat {conv(n, 1280, 1, 1, norm, nn.ReLU)}) do layers[#layers + 1] = m end
+  self.layers = nn.Sequential(layers)
+  self.classifier = nn.Sequential(nn.Dropout(o.dropout), nn.Linear(1280, o.num_classes))
+  family.first_values(self, {Conv2d = family.fan_out, Linear = function(m)
+    nn.init.kaiming_uniform_(m.weight, {mode = "fan_out", nonlinearity = "sigmoid"})
+    nn.init.zeros_(m.bias)
+  end})
+end
+function MNASNet:forward(x) return self.classifier(self.layers(x):mean({3, 4})) end
+for name, alpha in pairs {mnasnet0_5 = 0.5, mnasnet0_75 = 0.75, mnasnet1_0 = 1, mnasnet1_3 = 1.3} do
+  family.network(name, MNASNet, {alpha = alpha})
+end
 
 ---- EfficientNet ----
 -- The list of the layers of a block without depthwise convolution: a dense one expands.
