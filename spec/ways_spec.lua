@@ -114,20 +114,24 @@ describe("searchsorted", function()
 end)
 
 describe("kthvalue, median, quantile", function()
-  -- the library's selection by first bits beside its sort, which golden values check
+  -- the library's ways to select, of one rank and of several, beside its sort, which golden values check
   it("find what a sort has at that place, in every dtype and however many there are", function()
     local nan, inf = 0 / 0, math.huge
-    for _, n in ipairs {1, 2, 19, 20, 300, 511, 512, 4096, 300000} do
+    for _, n in ipairs {1, 2, 19, 20, 32, 33, 300, 511, 512, 4096, 300000} do
       for _, dtype in ipairs {"float32", "float64", "float16", "int64", "uint8", "bool"} do
         local whole = not dtype:find "float"
         local x = whole and tycho.randint(0, dtype == "int64" and 2 ^ 50 or 250, {n}):to(dtype) or tycho.randn(n, {dtype = dtype})
         if not whole and n > 12 then x[{{3, 6}}], x[9], x[10], x[11] = nan, inf, -inf, -0.0 end
         if n == 512 then x:fill_(x[1]) end
         local sorted, places = x:sort(1)
-        for _, k in ipairs {1, math.ceil(n / 3), n} do
+        local ranks = {1, math.ceil(n / 3), n}
+        local values, indices = ops.order_statistics(x, 1, tycho.tensor(ranks, {dtype = "int64"}))
+        for at, k in ipairs(ranks) do
           local v, i = x:kthvalue(k, 1)
-          assert.equal(places[k], i:item(), ("%s, %d of %d"):format(dtype, k, n))
-          assert.same(tostring(sorted[k]), tostring(v:item()), ("%s, %d of %d"):format(dtype, k, n))
+          for _, got in ipairs {{v:item(), i:item()}, {values[at], indices[at]}} do
+            assert.equal(places[k], got[2], ("%s, %d of %d"):format(dtype, k, n))
+            assert.same(tostring(sorted[k]), tostring(got[1]), ("%s, %d of %d"):format(dtype, k, n))
+          end
         end
       end
     end

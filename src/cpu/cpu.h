@@ -126,6 +126,10 @@ typedef struct {
   void (*finish[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n, double count);
   /* the position of the first element equal to acc, or of the first NaN if acc is NaN; n if there is none */
   int64_t (*position[TY_NLOOPTYPE])(const void *x, int64_t n, const void *acc);
+  /* the position of the rank-th of n elements in order, from 1; of equals in theirs, NaN last. keys: room for n elements, and for
+   * TY_RANKED_UNIT */
+#define TY_RANKED_UNIT 32
+  int64_t (*ranked[TY_NLOOPTYPE])(const void *x, int64_t n, int64_t rank, void *keys);
   /* o (+)= the offsets of n indices of a dim, counted from 1 or, negative ones, from its end; false: some aren't in least .. size */
   bool (*places)(int64_t *o, const int64_t *index, int64_t n, int64_t size, int64_t least, int64_t stride, bool add);
   /* floating types only, down to `step` */

@@ -321,6 +321,43 @@ POSITION(float, double, f32)
 POSITION(double, double, f64)
 POSITION(int64_t, int64_t, i64)
 
+/* Elements become integers in the same order. Of a few, how many come before each is counted. Else the rank-th lies in least .. most; how
+ * many are below the middle says in which half, and the half ends at an element: that takes some log2(n) rounds. No branch depends on an
+ * element, which couldn't be predicted. */
+#define RANKED(T, I, U, suffix, TO_KEY) static int64_t ranked_##suffix(const void *x_, int64_t n, int64_t rank, void *keys) { \
+  enum { UNIT = TY_RANKED_UNIT }; \
+  const T *x = x_; \
+  const I last = (I)((U)-1 >> 1), first = -last - 1; \
+  const int64_t all = (n + UNIT - 1) / UNIT * UNIT; \
+  I *key = keys, least = last, most = first; \
+  _Pragma("omp simd reduction(min:least) reduction(max:most)") \
+  for (int64_t i = 0; i < n; i++) { const T v = x[i]; TO_KEY; least = k < least ? k : least; most = k > most ? k : most; key[i] = k; } \
+  for (int64_t i = n; i < all; i++) key[i] = last; \
+  if (n <= UNIT) { \
+    I before[UNIT] = {0}; \
+    for (int j = 0; j < n; j++) { \
+      const I k = key[j]; \
+      EACH_OF(UNIT, i) before[i] += (k < key[i]) | ((k == key[i]) & (j < i)); } \
+    for (int64_t i = 0; i < n; i++) if (before[i] == rank - 1) return i; } \
+  while (least < most) { \
+    const I middle = (I)((U)least + ((U)most - (U)least) / 2 + 1); \
+    I below = first, from = last, count = 0; \
+    _Pragma("omp simd reduction(+:count) reduction(max:below) reduction(min:from)") \
+    for (int64_t i = 0; i < all; i++) { \
+      const I k = key[i], low = k < middle ? k : first, high = k < middle ? last : k; \
+      count += k < middle; \
+      below = low > below ? low : below; \
+      from = high < from ? high : from; } \
+    if (count < rank) least = from; else most = below; } \
+  for (int64_t i = 0; i < n; i++) rank -= key[i] < least; \
+  for (int64_t i = 0; i < n; i++) if (key[i] == least && --rank == 0) return i; \
+  return n; }
+#define FLOAT_KEY(I, bits, none) \
+  I k; const __typeof__(v) at = v + 0; memcpy(&k, &at, sizeof k); k ^= (k >> (bits - 1)) & none; k = v != v ? none : k
+RANKED(float, int32_t, uint32_t, f32, FLOAT_KEY(int32_t, 32, INT32_MAX))
+RANKED(double, int64_t, uint64_t, f64, FLOAT_KEY(int64_t, 64, INT64_MAX))
+RANKED(int64_t, int64_t, uint64_t, i64, const int64_t k = v)
+
 static bool places(int64_t *restrict o, const int64_t *restrict index, int64_t n, int64_t size, int64_t least, int64_t stride, bool add) {
   const uint64_t first = (uint64_t)least, last = (uint64_t)size, step = (uint64_t)stride;      /* any index: unsigned numbers wrap */
   uint64_t bad = 0;
@@ -444,7 +481,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
 #define REDUCE(name, ...) BY_TYPE(finish, name)
 #include "ops.def"
   },
-  .position = {position_f32, position_f64, position_i64},
+  .position = {position_f32, position_f64, position_i64}, .ranked = {ranked_f32, ranked_f64, ranked_i64},
   .places = places,
   BOTH(masked),
   BOTH(top),

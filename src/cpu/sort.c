@@ -3,7 +3,7 @@
  * Idea: elements become unsigned keys in the same order (NaN last, -0 as 0), so that one stable sort of keys with their positions serves
  * every dtype: by radix, skipping passes that change nothing, or by insertion for few. Where key and position fit into one word, words are
  * sorted, else pairs. Sorted keys are turned back into elements, which is faster than reading the elements in their new order. Of order
- * statistics, only elements that share their first bits with a wanted one are sorted. */
+ * statistics, only elements that share their first bits with a wanted one are sorted, or none. */
 #include <string.h>
 #include "cpu.h"
 #include "shape.h"
@@ -239,31 +239,46 @@ static void mark_buckets(const lines *w, const void *values, const key_range *r,
   }
 }
 
+#define FEW_RANKS 2                /* so many ranks of up to RANKED elements, which stay in a core's caches, are found each for itself */
+#define RANKED 65536
+/* out[i], indices[i]: the element of rank i of a line's values, and its position. room: ROOM words, and TY_RANKED_UNIT. */
+static void rank_each(const lines *w, const void *values, const int64_t *rank, void *room, void *out, int64_t *indices) {
+  const size_t size = ty_loop_size[w->k];
+  for (int64_t i = 0; i < w->take; i++) {
+    const int64_t at = ty_cpu_loops()->ranked[w->k](values, w->n, rank[i * w->rstride], room);
+    memcpy((char *)out + (size_t)i * size, (const char *)values + (size_t)at * size, size);
+    indices[i * w->istride] = at + 1;
+  }
+}
+/* The same by sorting those that share a bucket with a wanted one. out: room for the elements, and 2 words a bucket. */
+static void rank_all(const lines *w, const void *values, const int64_t *rank, void *room, void *out, int64_t *indices) {
+  const int bits = BUCKET_BITS(w->n);
+  const key_range r = key_range_of(values, w->k, w->n, 0);
+  int64_t *less = (int64_t *)out + w->take;
+  buckets b = {.shift = TY_MAX(r.width - bits, 0), .wanted = (uint8_t *)(less + ((int64_t)1 << bits)), .many = (int64_t)1 << bits};
+  if (bits) mark_buckets(w, values, &r, &b, rank, indices, less);      /* until they are known, indices hold buckets */
+  const ordered o = sort_range(room, values, w->k, w->n, &r, bits ? &b : NULL);
+  for (int64_t i = 0; i < w->take; i++) {
+    const int64_t at = rank[i * w->rstride] - 1 - (bits ? less[indices[i * w->istride]] : 0);
+    give(&o, at, values, w->k, 0, out, i);
+    indices[i * w->istride] = ordered_at(&o, at) + 1;
+  }
+}
+
 static void line_statistics(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   (void)line;
   const ty_loop_type k = w->k;
-  const int bits = BUCKET_BITS(w->n);
-  const int64_t words = ROOM(k, w->n), many = (int64_t)1 << bits, *rank = (int64_t *)ptr[1];
-  int64_t *indices = (int64_t *)ptr[3];
+  const int64_t words = ROOM(k, w->n) + TY_RANKED_UNIT, *rank = (int64_t *)ptr[1];
   for (int64_t i = 0; i < w->take; i++) {
     const int64_t r = rank[i * w->rstride];
     if (r < 1 || r > w->n) { w->bad = r; return; }
   }
-  uint64_t *room = ty_scratch(8 * (size_t)(words + w->n + w->take + 2 * many));
+  uint64_t *room = ty_scratch(8 * (size_t)(words + w->n + w->take + 2 * ((int64_t)1 << BUCKET_BITS(w->n))));
   if (!room) { w->failed = true; return; }
   const void *values = loaded(w, ptr[0], room + words);
-  const key_range r = key_range_of(values, k, w->n, 0);
   void *out = room + words + w->n;
-  int64_t *less = (int64_t *)out + w->take;
-  buckets b = {.shift = TY_MAX(r.width - bits, 0), .wanted = (uint8_t *)(less + many), .many = many};
-  if (bits) mark_buckets(w, values, &r, &b, rank, indices, less);      /* until they are known, indices hold buckets */
-  const ordered o = sort_range(room, values, k, w->n, &r, bits ? &b : NULL);
-  for (int64_t i = 0; i < w->take; i++) {
-    const int64_t at = rank[i * w->rstride] - 1 - (bits ? less[indices[i * w->istride]] : 0);
-    give(&o, at, values, k, 0, out, i);
-    indices[i * w->istride] = ordered_at(&o, at) + 1;
-  }
+  (w->take <= FEW_RANKS && w->n <= RANKED ? rank_each : rank_all)(w, values, rank, room, out, (int64_t *)ptr[3]);
   ty_cpu_loops()->store[w->dtype][k](ptr[2], w->ostride, out, w->take);
   ty_scratch_free(room);
 }
